@@ -1,0 +1,49 @@
+# The two commands to know: `make demo` shows what Ottla does, `make test` proves it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+PYTEST_ARGS ?= -n 2
+
+.PHONY: help demo test check unit setup conformance fuzz bench-codec clean
+
+help:  ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: $(READY)  ## see it work
+	@$(BIN)/ottla demo
+
+test: check unit  ## everything: checks, then tests
+
+setup: $(READY)  ## only the set-up: .venv with pinned dependencies and the compiled modules
+
+$(READY): pyproject.toml setup.py requirements/dev.txt $(wildcard src/ottla/*/*.pyx)
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v < (3, 14) else f"Ottla needs Python 3.11 to 3.13, {sys.executable} is {v[0]}.{v[1]}; say make PYTHON=python3.11")'
+	@test -x $(BIN)/python || { echo "== making $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "== installing pinned dependencies"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
+	@echo "== building the compiled modules"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
+	@touch $(READY)
+
+check: $(READY)  ## format, lint, types, layers
+	@echo "== ruff format"; $(BIN)/ruff format --check --quiet .
+	@echo "== ruff"; $(BIN)/ruff check --quiet .
+	@echo "== mypy"; $(BIN)/mypy --no-error-summary
+	@echo "== import-linter"; $(BIN)/lint-imports --no-cache >/dev/null || $(BIN)/lint-imports --no-cache
+
+unit: $(READY)
+	@echo "== pytest"; $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+conformance: $(READY)  ## every codec against other people's, with a table
+	@$(BIN)/python -m tests.conformance
+
+fuzz: $(READY)  ## a million hostile inputs
+	@$(BIN)/python -m tests.fuzz
+
+bench-codec: $(READY)  ## the codec side by side with its peers
+	@$(BIN)/python -m bench.codec
+
+clean:  ## remove what was built
+	@rm -rf $(VENV) build .oracles src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@find src -name '*.so' -delete

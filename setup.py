@@ -1,0 +1,24 @@
+"""Builds the compiled kernels where a C compiler is at hand; everything else is in pyproject.toml."""
+
+from setuptools import Extension, setup
+
+
+def kernels() -> list[Extension]:
+    try:
+        from Cython.Build import cythonize
+    except ImportError:
+        print("ottla: no Cython, so the kernels' Python twins will be used")
+        return []
+    # optional: without a compiler the install goes on, and the Python twins do the work.
+    extensions = [
+        Extension(name, [source], extra_compile_args=["-O3"], optional=True)
+        for name, source in (
+            ("ottla.wire._codec", "src/ottla/wire/_codec.pyx"),
+            ("ottla.record._kernels", "src/ottla/record/_kernels.pyx"),
+        )
+    ]
+    built: list[Extension] = cythonize(extensions, language_level=3, build_dir="build")
+    return built
+
+
+setup(ext_modules=kernels())

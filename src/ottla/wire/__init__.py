@@ -1,0 +1,1 @@
+"""The Kafka protocol as bytes: no IO, no clock, nothing but the standard library."""

@@ -1,0 +1,1 @@
+"""The codec held against other people's code: `python -m tests.conformance` prints what checked what."""
