@@ -9,15 +9,17 @@ def kernels() -> list[Extension]:
     except ImportError:
         print("ottla: no Cython, so the kernels' Python twins will be used")
         return []
-    # optional: without a compiler the install goes on, and the Python twins do the work.
     extensions = [
-        Extension(name, [source], extra_compile_args=["-O3"], optional=True)
+        Extension(name, [source], extra_compile_args=["-O3"])
         for name, source in (
             ("ottla.wire._codec", "src/ottla/wire/_codec.pyx"),
             ("ottla.record._kernels", "src/ottla/record/_kernels.pyx"),
         )
     ]
     built: list[Extension] = cythonize(extensions, language_level=3, build_dir="build")
+    for extension in built:
+        # Without a compiler the install goes on, and the Python twins do the work.
+        extension.optional = True
     return built
 
 

@@ -28,14 +28,14 @@ class Limits(NamedTuple):
     unknown_tags: bool = False
 
 
-def make_sample(codec: Codec, index: int, limits: Limits) -> Any:
+def make_sample(codec: Codec, index: int, limits: Limits, seed: int = 0) -> Any:
     """The message with this index: 0 is all defaults, 1 leaves nothing empty or null, the others are random.
 
     >>> from ottla.wire.api.heartbeat import HeartbeatRequest
     >>> make_sample(Codec("request", 12, HeartbeatRequest, 4), 0, Limits())
     HeartbeatRequest()
     """
-    random = Random(f"{codec}/{index}")
+    random = Random(f"{seed}/{codec}/{index}")
     return _Sampler(codec, random, limits, full=index == 1, defaults=index == 0).struct(schema_of(codec.message), 0)
 
 

@@ -34,6 +34,7 @@ cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object, Py_ssize_t *) except NULL
     object PySequence_GetSlice(object, Py_ssize_t, Py_ssize_t)
     object PyMemoryView_FromObject(object)
+    void PyObject_GC_UnTrack(void *)
 
 
 cdef enum Kind:
@@ -211,6 +212,15 @@ cdef inline object get(object instance, Py_ssize_t slot):
     return <object> value
 
 
+cdef inline void untrack(object container) noexcept:
+    """Take what was just read off the cyclic garbage collector's list.
+
+    A message is a tree with no way back into itself, so reference counts alone free it. Left on the list, the thousands
+    of objects of one large message start collections that look at everything else in the process, for nothing.
+    """
+    PyObject_GC_UnTrack(<void *> container)
+
+
 # --- reading ---
 
 cdef inline uint16_t big16(const uint8_t *at) noexcept nogil:
@@ -335,6 +345,7 @@ cdef object read_array(Input *source, Item *item):
             element = read_scalar(source, item.element)
             Py_INCREF(element)
             PyList_SET_ITEM(result, index, element)
+    untrack(result)
     return result
 
 
@@ -378,6 +389,7 @@ cdef object read_struct(Input *source, Plan plan):
             source.at += 1
         else:
             read_tags(source, plan, result)
+    untrack(result)
     return result
 
 

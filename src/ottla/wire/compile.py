@@ -13,11 +13,12 @@ Two engines do the same: the compiled `_codec`, which walks a plan, and Python s
 
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from typing import Any, NamedTuple, TypeVar
 
+from ottla.native import load_compiled
 from ottla.wire import decoding, encoding
 from ottla.wire.errors import ProtocolError
-from ottla.wire.native import load_compiled
 from ottla.wire.schema import Bytes, Schema, schema_of
 from ottla.wire.walk import find_unencodable, walk
 
@@ -116,20 +117,23 @@ def make_encoder(engine: Engine, cls: type[Any], version: int) -> Encoder:
 def _checked_schema(cls: type[Any], version: int) -> Schema:
     schema = schema_of(cls)
     if version not in schema.versions:
-        raise ValueError(
-            f"{cls.__name__} has versions {schema.versions.first}-{schema.versions.last}, not {version}"
-        )
+        raise ValueError(f"{cls.__name__} has versions {schema.versions.first}-{schema.versions.last}, not {version}")
     return schema
 
 
+MOST_STEPS_EXPLAINED = 10_000
+"""How far the slow walk follows a message to say where it is malformed: a peer's bad bytes must not cost much."""
+
+
 def _explain(schema: Schema, version: int, buffer: Bytes, position: int) -> ProtocolError:
-    name = schema.cls.__name__
+    title = f"{schema.cls.__name__} v{version}"
+    place = position
     try:
-        for _ in walk(schema, version, buffer, position):
-            pass
+        for step in islice(walk(schema, version, buffer, position), MOST_STEPS_EXPLAINED):
+            place = step.end
     except ProtocolError as error:
-        return ProtocolError(f"{name} v{version}: {error.reason}", offset=error.offset, where=error.where)
-    return ProtocolError(f"{name} v{version}: malformed", offset=position)
+        return ProtocolError(f"{title}: {error.reason}", offset=error.offset, where=error.where)
+    return ProtocolError(f"{title}: malformed after", offset=place)
 
 
 def decode(cls: type[T], version: int, buffer: Bytes) -> T:

@@ -11,8 +11,8 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from ottla.wire.errors import MalformedError
 from ottla.wire.emit import SMALL, Source, small_unpackers
+from ottla.wire.errors import MalformedError
 from ottla.wire.schema import BYTES, STRING, Array, Field, Nested, Scalar, Schema, Type, Variable
 from ottla.wire.varint import decode_uvarint
 

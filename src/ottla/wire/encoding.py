@@ -44,9 +44,7 @@ def place_records(value: Any, length: int, pieces: list[Any], buffers: list[Any]
 
 def _source() -> Source:
     source = Source()
-    source.names.update(
-        uvarint=encode_uvarint, pack=struct.pack, place_records=place_records, exact_uuid=_exact_uuid
-    )
+    source.names.update(uvarint=encode_uvarint, pack=struct.pack, place_records=place_records, exact_uuid=_exact_uuid)
     return source
 
 

@@ -53,7 +53,7 @@ class FrameReader:
     def feed(self, data: bytes) -> list[bytes]:
         """Take some bytes; return the frames they complete, without their sizes."""
         position, end = 0, len(data)
-        frames = []
+        frames: list[bytes] = []
         if self._missing:
             if end < self._missing:
                 self._held.append(data)

@@ -1,4 +1,6 @@
+import gc
 import struct
+import time
 from typing import Any
 
 import pytest
@@ -193,7 +195,24 @@ def test_a_version_that_does_not_exist_is_refused(engine: Engine) -> None:
         decode_with(engine, HeartbeatRequest, 5, b"")
 
 
+@pytest.mark.skipif(len(ENGINES) == 1, reason="the compiled codec is not built or not wanted")
+def test_a_decoded_message_is_nothing_to_the_cyclic_garbage_collector() -> None:
+    compiled: Engine = ENGINES[1].values[0]  # type: ignore[assignment]
+    request = FetchRequest(topics=[FetchTopic(topic="a", partitions=[FetchPartition(partition=2)])])
+    back = decode_with(compiled, FetchRequest, 4, encode(request, 4))
+    assert not any(map(gc.is_tracked, (back, back.topics, back.topics[0], back.topics[0].partitions[0])))
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_position_after_the_bytes_is_refused(engine: Engine) -> None:
     with pytest.raises(ProtocolError, match="group_id, byte 99"):
         make_decoder(engine, HeartbeatRequest, 0)(b"\0" * 20, 99)
+
+
+def test_saying_where_a_large_message_is_malformed_stays_cheap() -> None:
+    count = 3_000_000
+    data = count.to_bytes(4, "big") + b"\0\1a" * (count - 1)
+    started = time.perf_counter()
+    with pytest.raises(ProtocolError, match="malformed after"):
+        decode(MetadataRequest, 0, data)
+    assert time.perf_counter() - started < 5

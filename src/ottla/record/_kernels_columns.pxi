@@ -1,0 +1,291 @@
+# Gathering records into Arrow columns.
+
+cdef struct Sink:
+    bint present
+    uint8_t* validity
+    uint8_t* offsets
+    uint8_t* data
+    int64_t rows
+    int64_t row_capacity
+    int64_t used
+    int64_t capacity
+    int64_t nulls
+
+cdef struct Arrays:
+    int64_t* offsets
+    int64_t* timestamps
+    int64_t rows
+    Sink key
+    Sink value
+    uint8_t* lists
+    Sink header_key
+    Sink header_value
+
+
+cdef inline int put_binary(Sink* sink, Bytes data, int64_t length) noexcept nogil:
+    cdef uint8_t bit = 1 << (sink.rows & 7)
+    cdef uint8_t* flags = sink.validity + (sink.rows >> 3)
+    cdef int32_t used
+    if not sink.present:
+        return 0
+    if sink.rows >= sink.row_capacity or length > sink.capacity - sink.used:
+        return -1
+    if bit == 1:
+        flags[0] = 0
+    if length < 0:
+        flags[0] &= bit - 1
+        sink.nulls += 1
+    else:
+        # Only the bits of rows that are really there survive.
+        flags[0] = flags[0] & (bit - 1) | bit
+        memcpy(sink.data + sink.used, data, length)
+        sink.used += length
+    sink.rows += 1
+    used = <int32_t>sink.used
+    memcpy(sink.offsets + 4 * sink.rows, &used, 4)
+    return 0
+
+
+cdef int fill_headers(
+    Bytes data, Parsed* record, bint wanted, Arrays* arrays, Trouble* trouble
+) noexcept nogil:
+    cdef Header header
+    cdef int64_t at = record.headers_at
+    for _ in range(record.header_count):
+        if parse_header(data, &at, record.end, &header, trouble) < 0:
+            return -1
+        if wanted and (
+            put_binary(&arrays.header_key, data + header.key_at, header.key_length) < 0
+            or put_binary(&arrays.header_value, data + header.value_at, header.value_length) < 0
+        ):
+            return NEEDS_ROOM
+    return headers_end(at, record.end, trouble)
+
+
+cdef int fill(
+    Bytes data, int64_t size, int64_t count, int64_t base_offset, int64_t base_timestamp, bint appended,
+    int64_t append_time, int64_t start, int64_t stop, Arrays* arrays, Trouble* trouble
+) noexcept nogil:
+    cdef Parsed record
+    cdef int64_t number, offset, timestamp = append_time, at = 0, last_delta = -1
+    cdef int32_t headers
+    cdef int outcome
+    cdef bint wanted
+    for number in range(count):
+        trouble.record = number
+        if parse(data, size, at, last_delta, True, &record, trouble) < 0:
+            return -1
+        if place(&record, at, base_offset, base_timestamp, appended, &offset, &timestamp, trouble) < 0:
+            return -1
+        wanted = start <= offset < stop
+        if record.header_count:
+            outcome = fill_headers(data, &record, wanted, arrays, trouble)
+            if outcome != 0:
+                return outcome
+        if wanted:
+            arrays.offsets[arrays.rows] = offset
+            arrays.timestamps[arrays.rows] = timestamp
+            if (
+                put_binary(&arrays.key, data + record.key_at, record.key_length) < 0
+                or put_binary(&arrays.value, data + record.value_at, record.value_length) < 0
+            ):
+                return NEEDS_ROOM
+            arrays.rows += 1
+            if arrays.lists != NULL:
+                headers = <int32_t>arrays.header_key.rows
+                memcpy(arrays.lists + 4 * arrays.rows, &headers, 4)
+        at = record.end
+        last_delta = record.offset_delta
+    return section_end(at, size, count, trouble)
+
+
+@cython.final
+cdef class BinaryBuffers:
+    """The growing arrays of one variable-width column."""
+
+    cdef Sink sink
+    cdef bytearray validity
+    cdef bytearray offsets
+    cdef bytearray data
+
+    def __cinit__(self, bint present):
+        self.sink.present = present
+        self.clear()
+
+    cdef int clear(self) except -1:
+        self.sink.rows = self.sink.used = self.sink.nulls = self.sink.row_capacity = self.sink.capacity = 0
+        self.validity = bytearray()
+        self.offsets = bytearray(4)
+        self.data = bytearray()
+        return 0
+
+    cdef int reserve(self, int64_t rows, int64_t size) except -1:
+        if not self.sink.present:
+            return 0
+        grow(self.validity, (self.sink.rows + rows + 7) // 8)
+        grow(self.offsets, 4 * (self.sink.rows + rows + 1))
+        grow(self.data, self.sink.used + size)
+        self.sink.validity = storage(self.validity)
+        self.sink.offsets = storage(self.offsets)
+        self.sink.data = storage(self.data)
+        self.sink.row_capacity = min(<int64_t>len(self.validity) * 8, <int64_t>len(self.offsets) // 4 - 1)
+        self.sink.capacity = len(self.data)
+        return 0
+
+    cdef object finish(self):
+        if not self.sink.present:
+            return None
+        cdef int64_t rows = self.sink.rows
+        PyByteArray_Resize(self.validity, (rows + 7) // 8)
+        PyByteArray_Resize(self.offsets, 4 * (rows + 1))
+        PyByteArray_Resize(self.data, self.sink.used)
+        if rows & 7:
+            self.validity[rows >> 3] = self.validity[rows >> 3] & ((1 << (rows & 7)) - 1)
+        column = types.BinaryColumn(rows, self.validity if self.sink.nulls else None, self.offsets, self.data)
+        self.clear()
+        return column
+
+
+cdef class Columns:
+    """Gathers the records of many sections into one set of Arrow-layout arrays.
+
+    Keys, values and headers are left out unless they are asked for.
+    """
+
+    cdef int64_t gathered
+    cdef bint with_headers
+    cdef bytearray offsets
+    cdef bytearray timestamps
+    cdef bytearray lists
+    cdef BinaryBuffers key
+    cdef BinaryBuffers value
+    cdef BinaryBuffers header_key
+    cdef BinaryBuffers header_value
+    cdef bint busy
+
+    def __init__(self, bint keys=True, bint values=True, bint headers=True):
+        self.with_headers = headers
+        self.key = BinaryBuffers(keys)
+        self.value = BinaryBuffers(values)
+        self.header_key = BinaryBuffers(headers)
+        self.header_value = BinaryBuffers(headers)
+        self.clear()
+
+    @property
+    def rows(self):
+        """Rows gathered so far."""
+        return self.gathered
+
+    cdef int clear(self) except -1:
+        self.gathered = 0
+        self.offsets = bytearray()
+        self.timestamps = bytearray()
+        self.lists = bytearray(4)
+        return 0
+
+    cdef int reserve(self, int64_t rows, int64_t size) except -1:
+        """Make room for records of this number and size. How many headers they have is not known yet."""
+        cdef int64_t used = max(
+            self.key.sink.used, self.value.sink.used, self.header_key.sink.used, self.header_value.sink.used
+        )
+        if used + size > INT32_MAX:
+            raise OverflowError("a column might pass 2 GiB, which is more than its int32 offsets can address")
+        self.key.reserve(rows, size)
+        self.value.reserve(rows, size)
+        grow(self.offsets, 8 * (self.gathered + rows))
+        grow(self.timestamps, 8 * (self.gathered + rows))
+        if self.with_headers:
+            grow(self.lists, 4 * (self.gathered + rows + 1))
+        return 0
+
+    cdef int reserve_headers(self, Held held, int64_t count) except -1:
+        """Make room for the headers of a section, or of as much of it as is well-formed."""
+        cdef Totals totals
+        cdef Trouble ignored
+        scan_section(held.data, held.size, count, True, &totals, &ignored)
+        self.header_key.reserve(totals.header_count, totals.header_key_bytes)
+        self.header_value.reserve(totals.header_count, totals.header_value_bytes)
+        return 0
+
+    def extend(
+        self,
+        data,
+        int64_t count,
+        int64_t base_offset,
+        int64_t base_timestamp,
+        append_time=None,
+        int64_t start=INT64_MIN,
+        int64_t stop=INT64_MAX,
+    ):
+        """Add the records of a section whose offsets lie in [start, stop), and return how many those were.
+
+        A malformed section adds nothing.
+        """
+        cdef Held held = hold(data)
+        cdef Trouble trouble
+        cdef Arrays arrays
+        cdef bint appended = append_time is not None
+        cdef int64_t moment = append_time if appended else 0
+        cdef int outcome
+        check_count(count, held.size)
+        self.check_idle()
+        self.busy = True
+        try:
+            self.reserve(count, held.size)
+            while True:
+                arrays = self.arrays()
+                with nogil:
+                    outcome = fill(
+                        held.data, held.size, count, base_offset, base_timestamp, appended, moment, start, stop,
+                        &arrays, &trouble,
+                    )
+                if outcome != NEEDS_ROOM:
+                    break
+                self.reserve_headers(held, count)
+        finally:
+            self.busy = False
+        if outcome < 0:
+            raise error(&trouble)
+        added = arrays.rows - self.gathered
+        self.gathered = arrays.rows
+        self.key.sink = arrays.key
+        self.value.sink = arrays.value
+        self.header_key.sink = arrays.header_key
+        self.header_value.sink = arrays.header_value
+        return added
+
+    cdef Arrays arrays(self) noexcept:
+        """Where the next rows go. What is filled in counts only once it is taken over from there."""
+        cdef Arrays arrays
+        arrays.offsets = <int64_t*>storage(self.offsets)
+        arrays.timestamps = <int64_t*>storage(self.timestamps)
+        arrays.rows = self.gathered
+        arrays.key = self.key.sink
+        arrays.value = self.value.sink
+        arrays.lists = storage(self.lists) if self.with_headers else NULL
+        arrays.header_key = self.header_key.sink
+        arrays.header_value = self.header_value.sink
+        return arrays
+
+    def finish(self):
+        """The arrays. The object is empty afterwards and can gather anew."""
+        self.check_idle()
+        cdef int64_t rows = self.gathered
+        PyByteArray_Resize(self.offsets, 8 * rows)
+        PyByteArray_Resize(self.timestamps, 8 * rows)
+        headers = None
+        if self.with_headers:
+            PyByteArray_Resize(self.lists, 4 * (rows + 1))
+            headers = types.HeaderColumn(
+                rows, None, self.lists, self.header_key.finish(), self.header_value.finish()
+            )
+        buffers = types.ColumnBuffers(
+            rows, self.offsets, self.timestamps, self.key.finish(), self.value.finish(), headers
+        )
+        self.clear()
+        return buffers
+
+    cdef int check_idle(self) except -1:
+        if self.busy:
+            raise RuntimeError("another thread is filling these columns")
+        return 0

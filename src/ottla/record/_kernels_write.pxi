@@ -1,0 +1,504 @@
+# Writing v2 records, from objects and from rows of Arrow columns.
+
+cdef inline uint64_t zigzag(int64_t value) noexcept nogil:
+    return (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
+
+
+cdef inline int64_t varint_size(int64_t value) noexcept nogil:
+    cdef uint64_t raw = zigzag(value)
+    cdef int64_t size = 1
+    while raw > 0x7F:
+        raw >>= 7
+        size += 1
+    return size
+
+
+cdef inline uint8_t* put_varint(uint8_t* out, int64_t value) noexcept nogil:
+    cdef uint64_t raw = zigzag(value)
+    while raw > 0x7F:
+        out[0] = <uint8_t>(raw & 0x7F | 0x80)
+        out += 1
+        raw >>= 7
+    out[0] = <uint8_t>raw
+    return out + 1
+
+
+cdef inline int64_t field_size(int64_t length) noexcept nogil:
+    return varint_size(length) + filled(length)
+
+
+cdef inline uint8_t* put_field(uint8_t* out, Bytes data, int64_t length) noexcept nogil:
+    """A length and its bytes; -1 is null."""
+    out = put_varint(out, length)
+    if length > 0:
+        memcpy(out, data, length)
+        out += length
+    return out
+
+
+cdef inline uint8_t* storage(bytearray data):
+    return <uint8_t*>PyByteArray_AS_STRING(data)
+
+
+cdef int grow(bytearray data, int64_t needed) except -1:
+    """Make room for `needed` bytes in all, and for more where that is not the first time."""
+    cdef int64_t capacity = len(data)
+    if needed > capacity:
+        PyByteArray_Resize(data, max(needed, 2 * capacity))
+    return 0
+
+
+cdef object encode_headers(headers, int64_t* count, int64_t* size):
+    cdef bytearray out = PyByteArray_FromStringAndSize(NULL, 128)
+    cdef uint8_t* end
+    cdef const char* text
+    cdef Py_ssize_t text_size
+    cdef bytes data
+    cdef int64_t data_size
+    for key, value in headers:
+        if not isinstance(key, str):
+            raise TypeError(f"a header key is a str, not {type(key).__name__}")
+        data = exactly_bytes(value, "header value")
+        try:
+            text = PyUnicode_AsUTF8AndSize(key, &text_size)
+        except UnicodeEncodeError as problem:
+            raise EncodeError(f"header key {key!r} is not valid Unicode") from problem
+        data_size = -1 if data is None else PyBytes_GET_SIZE(data)
+        grow(out, size[0] + field_size(text_size) + field_size(data_size))
+        end = put_field(storage(out) + size[0], <Bytes>text, text_size)
+        if data is None:
+            end = put_field(end, NULL, -1)
+        else:
+            end = put_field(end, <Bytes>PyBytes_AS_STRING(data), data_size)
+        size[0] = end - storage(out)
+        count[0] += 1
+    return out
+
+
+cdef inline bytes as_bytes(data):
+    if data is None or type(data) is bytes:
+        return <bytes>data
+    cdef Held held = hold(data)
+    return PyBytes_FromStringAndSize(<const char*>held.data, held.size)
+
+
+# One record about to be written.
+cdef struct Pending:
+    int64_t timestamp
+    int64_t timestamp_delta
+    int64_t offset_delta
+    Bytes key
+    int64_t key_length
+    Bytes value
+    int64_t value_length
+    int64_t header_count
+    int64_t header_bytes
+    int64_t body
+    int64_t total
+
+
+cdef inline void measure(Pending* record) noexcept nogil:
+    record.body = (
+        1
+        + varint_size(record.timestamp_delta)
+        + varint_size(record.offset_delta)
+        + field_size(record.key_length)
+        + field_size(record.value_length)
+        + varint_size(record.header_count)
+        + record.header_bytes
+    )
+    record.total = varint_size(record.body) + record.body
+
+
+cdef inline uint8_t* put_record(uint8_t* out, Pending* record) noexcept nogil:
+    """Everything up to the headers."""
+    out = put_varint(out, record.body)
+    out[0] = 0
+    out = put_varint(out + 1, record.timestamp_delta)
+    out = put_varint(out, record.offset_delta)
+    out = put_field(out, record.key, record.key_length)
+    out = put_field(out, record.value, record.value_length)
+    return put_varint(out, record.header_count)
+
+
+# What a writer knows of the section so far.
+cdef struct State:
+    int64_t size
+    int64_t limit
+    bint based
+    int64_t base_timestamp
+    int64_t max_timestamp
+    int64_t last_offset_delta
+    int64_t count
+
+
+cdef inline int set_timestamp(State* state, Pending* record, int64_t timestamp) noexcept nogil:
+    cdef int64_t base = state.base_timestamp
+    record.timestamp = timestamp
+    record.timestamp_delta = 0
+    if state.based:
+        if timestamp < INT64_MIN + base if base > 0 else timestamp > INT64_MAX + base:
+            return -1
+        record.timestamp_delta = timestamp - base
+    return 0
+
+
+cdef inline int fits(State* state, Pending* record) noexcept nogil:
+    """1 when the record may be added, 0 when it passes the limit, -1 when no batch can hold it."""
+    if state.count and state.size + record.total > state.limit:
+        return 0
+    return -1 if state.size + record.total > LARGEST_SECTION else 1
+
+
+cdef inline void advance(State* state, Pending* record) noexcept nogil:
+    if not state.based:
+        state.based = True
+        state.base_timestamp = record.timestamp
+    if state.count == 0 or record.timestamp > state.max_timestamp:
+        state.max_timestamp = record.timestamp
+    state.last_offset_delta = record.offset_delta
+    state.count += 1
+    state.size += record.total
+
+
+cdef class RecordWriter:
+    """Writes v2 records one after another, from objects or from columns, until `limit` bytes are reached.
+
+    The first record is taken even if it alone is over the limit, and sets the base timestamp unless that is given.
+
+    >>> writer = RecordWriter(limit=1000)
+    >>> writer.append(1_700_000_000_000, b"key", b"value")
+    0
+    >>> writer.append(1_700_000_000_005, None, b"other", [("trace", b"a1")])
+    1
+    >>> len(writer.records()) == writer.size
+    True
+    """
+
+    cdef State state
+    cdef readonly int64_t base_offset
+    cdef bytearray data
+    cdef bint busy
+
+    def __init__(self, int64_t limit=LARGEST_SECTION, int64_t base_offset=0, base_timestamp=None):
+        self.state.limit = min(limit, <int64_t>LARGEST_SECTION)
+        self.state.size = self.state.count = 0
+        self.state.max_timestamp = self.state.last_offset_delta = -1
+        self.state.based = base_timestamp is not None
+        self.state.base_timestamp = base_timestamp if self.state.based else -1
+        self.base_offset = base_offset
+        # Most batches stay within this; memory that is not written to costs little.
+        self.data = PyByteArray_FromStringAndSize(NULL, 16384)
+
+    @property
+    def limit(self):
+        """Bytes that may be written."""
+        return self.state.limit
+
+    @property
+    def size(self):
+        """Bytes written so far."""
+        return self.state.size
+
+    @property
+    def count(self):
+        """Records written so far."""
+        return self.state.count
+
+    @property
+    def last_offset_delta(self):
+        """The last record's distance from the base offset, or -1."""
+        return self.state.last_offset_delta
+
+    @property
+    def base_timestamp(self):
+        """What the records' timestamps are relative to, or -1."""
+        return self.state.base_timestamp
+
+    @property
+    def max_timestamp(self):
+        """The latest of the timestamps, or -1."""
+        return self.state.max_timestamp
+
+    def records(self):
+        """The records written so far. Release the view before appending more."""
+        return memoryview(self.data)[: self.state.size]
+
+    def append(self, int64_t timestamp, key, value, headers=(), offset=None):
+        """Add a record and return its offset delta, or return None, unchanged, if it would pass the limit.
+
+        The offset is the next one unless it is given; it may leave a gap but not go back.
+        """
+        cdef Pending record
+        cdef bytes key_bytes, value_bytes
+        cdef bytearray encoded = None
+        cdef int64_t wanted
+        cdef int room
+        record.header_count = record.header_bytes = 0
+        if headers is not ():
+            encoded = encode_headers(headers, &record.header_count, &record.header_bytes)
+        key_bytes = as_bytes(key)
+        value_bytes = as_bytes(value)
+        self.check_idle()
+        record.offset_delta = self.state.last_offset_delta + 1
+        if offset is not None:
+            wanted = offset
+            if wanted < self.base_offset or <uint64_t>wanted - <uint64_t>self.base_offset > INT32_MAX:
+                raise types.offset_error(offset, self.base_offset, self.state.last_offset_delta)
+            record.offset_delta = wanted - self.base_offset
+        if record.offset_delta <= self.state.last_offset_delta or record.offset_delta > INT32_MAX:
+            delta = record.offset_delta
+            raise types.offset_error(self.base_offset + delta, self.base_offset, self.state.last_offset_delta)
+        if set_timestamp(&self.state, &record, timestamp) < 0:
+            raise types.row_error(ROW_TIMESTAMP_OVERFLOW, self.state.count)
+        record.key_length = record.value_length = -1
+        record.key = record.value = NULL
+        if key_bytes is not None:
+            record.key = <Bytes>PyBytes_AS_STRING(key_bytes)
+            record.key_length = PyBytes_GET_SIZE(key_bytes)
+        if value_bytes is not None:
+            record.value = <Bytes>PyBytes_AS_STRING(value_bytes)
+            record.value_length = PyBytes_GET_SIZE(value_bytes)
+        measure(&record)
+        room = fits(&self.state, &record)
+        if room == 0:
+            return None
+        if room < 0:
+            raise types.row_error(ROW_TOO_LARGE, self.state.count)
+        grow(self.data, self.state.size + record.total)
+        out = put_record(storage(self.data) + self.state.size, &record)
+        if encoded is not None:
+            memcpy(out, storage(encoded), record.header_bytes)
+        advance(&self.state, &record)
+        return record.offset_delta
+
+    def append_rows(
+        self,
+        int64_t start,
+        int64_t stop,
+        value,
+        key=None,
+        headers=None,
+        timestamps=None,
+        int64_t timestamp=-1,
+    ):
+        """Add rows `start` to `stop` of columns as far as they fit, and return how many were added.
+
+        `timestamps` are int64 milliseconds, one per row from row 0; without them `timestamp` is that of each row.
+        """
+        cdef Rows rows
+        cdef Held times
+        cdef int64_t row = start, needed = 0
+        cdef uint8_t* out
+        cdef int64_t capacity
+        cdef list held = []
+        if start < 0 or stop < start:
+            raise IndexError(f"rows {start} to {stop} are not a range")
+        rows.timestamp = timestamp
+        rows.timestamps = NULL
+        open_binary(&rows.key, key, stop, held)
+        open_binary(&rows.value, value, stop, held)
+        open_headers(&rows.headers, headers, stop, held)
+        if timestamps is not None:
+            times = hold(timestamps)
+            if times.size // 8 < stop:
+                raise IndexError(f"timestamps hold {times.size // 8} rows and {stop} are wanted")
+            rows.timestamps = times.data
+        self.check_idle()
+        self.busy = True
+        try:
+            while row < stop:
+                out = storage(self.data)
+                capacity = len(self.data)
+                with nogil:
+                    needed = write_rows(&rows, &row, stop, &self.state, out, capacity)
+                if needed == 0:
+                    break
+                if needed < 0:
+                    raise types.row_error(-needed, row)
+                grow(self.data, max(needed, min(self.state.limit, <int64_t>4 * RELEASE_FROM)))
+        finally:
+            self.busy = False
+        return row - start
+
+    cdef int check_idle(self) except -1:
+        if self.busy:
+            raise RuntimeError("another thread is writing to this writer")
+        return 0
+
+
+# Rows of columns.
+
+cdef struct BinarySource:
+    bint present
+    Bytes validity
+    Bytes offsets
+    bint wide
+    Bytes data
+    int64_t data_size
+    int64_t start
+    int64_t length
+
+cdef struct HeaderSource:
+    BinarySource lists
+    BinarySource keys
+    BinarySource values
+
+cdef struct Rows:
+    Bytes timestamps
+    int64_t timestamp
+    BinarySource key
+    BinarySource value
+    HeaderSource headers
+
+
+cdef int open_layout(BinarySource* source, column, int64_t rows, list held) except -1:
+    """Take a column's validity and offsets, once they are known to reach as far as it says and as wanted."""
+    cdef Held validity, offsets
+    cdef int64_t width = 8 if column.wide else 4
+    cdef int64_t entries
+    source.present = True
+    source.start = column.start
+    source.length = column.length
+    source.wide = column.wide
+    source.validity = NULL
+    if source.start < 0 or source.length < rows:
+        raise IndexError(f"the column has {source.length} rows and {rows} are wanted")
+    offsets = hold(column.offsets)
+    entries = source.start + source.length
+    if source.length and offsets.size // width < entries + 1:
+        raise IndexError(f"{offsets.size // width} offsets are too few for {entries} entries")
+    source.offsets = offsets.data
+    held.append(offsets)
+    if column.validity is not None:
+        validity = hold(column.validity)
+        if validity.size * 8 < entries:
+            raise IndexError(f"{validity.size * 8} bits of validity are too few for {entries} entries")
+        source.validity = validity.data
+        held.append(validity)
+    return 0
+
+
+cdef int open_binary(BinarySource* source, column, int64_t rows, list held) except -1:
+    cdef Held data
+    source.present = False
+    if column is not None:
+        open_layout(source, column, rows, held)
+        data = hold(column.data)
+        source.data = data.data
+        source.data_size = data.size
+        held.append(data)
+    return 0
+
+
+cdef int open_headers(HeaderSource* source, column, int64_t rows, list held) except -1:
+    source.lists.present = False
+    if column is not None:
+        open_layout(&source.lists, column, rows, held)
+        open_binary(&source.keys, column.keys, column.keys.length, held)
+        open_binary(&source.values, column.values, column.values.length, held)
+        # What the lists' offsets index is headers.
+        source.lists.data_size = min(source.keys.length, source.values.length)
+    return 0
+
+
+cdef inline int locate(BinarySource* source, int64_t row, int64_t* first, int64_t* length) noexcept nogil:
+    """Where a row's bytes are; length -1 is null. Returns -1 when the offsets are not to be believed."""
+    cdef int64_t entry = row + source.start
+    cdef int64_t last
+    cdef int32_t narrow[2]
+    cdef int64_t wide[2]
+    first[0] = 0
+    length[0] = -1
+    if not source.present:
+        return 0
+    if source.validity != NULL and not source.validity[entry >> 3] >> (entry & 7) & 1:
+        return 0
+    if source.wide:
+        memcpy(wide, source.offsets + 8 * entry, 16)
+        first[0] = wide[0]
+        last = wide[1]
+    else:
+        memcpy(narrow, source.offsets + 4 * entry, 8)
+        first[0] = narrow[0]
+        last = narrow[1]
+    if first[0] < 0 or last < first[0] or last > source.data_size:
+        return -1
+    length[0] = last - first[0]
+    return 0
+
+
+cdef inline int measure_headers(
+    HeaderSource* source, int64_t row, int64_t* first, Pending* record
+) noexcept nogil:
+    """Count and size a row's headers. Returns a row fault, or 0."""
+    cdef int64_t header, at, length
+    record.header_count = record.header_bytes = 0
+    if not source.lists.present:
+        return 0
+    if locate(&source.lists, row, first, &length) < 0:
+        return ROW_HEADER_BOUNDS
+    record.header_count = filled(length)
+    for header in range(first[0], first[0] + record.header_count):
+        if locate(&source.keys, header, &at, &length) < 0:
+            return ROW_HEADER_KEY_BOUNDS
+        if length < 0:
+            return ROW_HEADER_KEY_NULL
+        record.header_bytes += field_size(length)
+        if locate(&source.values, header, &at, &length) < 0:
+            return ROW_HEADER_VALUE_BOUNDS
+        record.header_bytes += field_size(length)
+    return 0
+
+
+cdef inline uint8_t* put_headers(
+    uint8_t* out, uint8_t* end, HeaderSource* source, int64_t first, int64_t count
+) noexcept nogil:
+    """Write headers that were measured. Stops at `end`: another thread may have changed the offsets since."""
+    cdef int64_t header, at, length
+    for header in range(first, first + count):
+        if locate(&source.keys, header, &at, &length) < 0 or field_size(length) > end - out:
+            return end
+        out = put_field(out, source.keys.data + at, length)
+        if locate(&source.values, header, &at, &length) < 0 or field_size(length) > end - out:
+            return end
+        out = put_field(out, source.values.data + at, length)
+    return out
+
+
+cdef int64_t write_rows(
+    Rows* rows, int64_t* row, int64_t stop, State* state, uint8_t* out, int64_t capacity
+) noexcept nogil:
+    """Write rows from row[0] on. Returns 0 at the last row or the limit, the capacity needed, or a negated fault."""
+    cdef Pending record
+    cdef int64_t timestamp, at, first_header = 0
+    cdef int fault, room
+    cdef uint8_t* end
+    while row[0] < stop:
+        timestamp = rows.timestamp
+        if rows.timestamps != NULL:
+            memcpy(&timestamp, rows.timestamps + 8 * row[0], 8)
+        if set_timestamp(state, &record, timestamp) < 0:
+            return -ROW_TIMESTAMP_OVERFLOW
+        record.offset_delta = state.last_offset_delta + 1
+        if locate(&rows.key, row[0], &at, &record.key_length) < 0:
+            return -ROW_KEY_BOUNDS
+        record.key = rows.key.data + at
+        if locate(&rows.value, row[0], &at, &record.value_length) < 0:
+            return -ROW_VALUE_BOUNDS
+        record.value = rows.value.data + at
+        fault = measure_headers(&rows.headers, row[0], &first_header, &record)
+        if fault:
+            return -fault
+        measure(&record)
+        room = fits(state, &record)
+        if room <= 0:
+            return room * ROW_TOO_LARGE
+        if state.size + record.total > capacity:
+            return state.size + record.total
+        end = put_record(out + state.size, &record)
+        if record.header_count:
+            put_headers(end, out + state.size + record.total, &rows.headers, first_header, record.header_count)
+        advance(state, &record)
+        row[0] += 1
+    return 0

@@ -1,0 +1,10 @@
+"""The kernels in plain Python: what `_kernels` does, byte for byte and error for error, only slower.
+
+They are used where the compiled module is missing, and are the reference that the tests hold the compiled one to.
+"""
+
+from ottla.record._twin_columns import Columns
+from ottla.record._twin_read import Record, read, scan
+from ottla.record._twin_write import RecordWriter
+
+__all__ = ["Columns", "Record", "RecordWriter", "read", "scan"]

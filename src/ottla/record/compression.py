@@ -1,0 +1,348 @@
+"""The five codecs of Kafka's record formats, with a hard bound on what decompression may produce.
+
+Each decompressor first learns from the framing how much can come out at most, then allocates the smaller of
+that and the limit it is given: one allocation and one pass in the usual case, and a bomb stops at the limit.
+"""
+
+import struct
+import zlib
+from collections.abc import Callable, Iterator
+from enum import IntEnum
+from typing import Any
+
+import cramjam
+
+from ottla.record._kernel_types import Buffer
+from ottla.wire.errors import EncodeError, ErrorCode, ProtocolError
+
+
+class Codec(IntEnum):
+    """A compression codec, numbered as in the lowest three bits of a batch's attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+    @classmethod
+    def of(cls, attributes: int) -> "Codec":
+        """The codec that the attributes of a batch or message name.
+
+        >>> Codec.of(0x0B)
+        <Codec.LZ4: 3>
+        """
+        number = attributes & 0x07
+        if number > cls.ZSTD:
+            raise ProtocolError(f"compression codec {number} is unknown", code=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+        return cls(number)
+
+
+_LEVELS = {Codec.GZIP: (1, 9, 6), Codec.LZ4: (1, 17, 1), Codec.ZSTD: (-131072, 22, 3)}
+
+
+def compress(codec: Codec, data: Buffer, level: int | None = None, *, legacy_lz4: bool = False) -> bytes:
+    """Compress `data` in the framing that Kafka's clients expect of `codec`.
+
+    `legacy_lz4` writes the wrong LZ4 header checksum that readers of magic 0 insist on.
+
+    >>> squeezed = compress(Codec.ZSTD, b"over and " * 100)
+    >>> bytes(decompress(Codec.ZSTD, squeezed, limit=1000)) == b"over and " * 100
+    True
+    """
+    if codec not in _LEVELS:
+        if level is not None:
+            raise EncodeError(f"{codec.name.lower()} has no compression levels, got level {level}")
+        return bytes(data) if codec is Codec.NONE else _snappy_compress(memoryview(data))
+    lowest, highest, default = _LEVELS[codec]
+    if level is None:
+        level = default
+    elif not lowest <= level <= highest:
+        raise EncodeError(f"{codec.name.lower()} level {level} is not within {lowest} to {highest}")
+    if codec is Codec.GZIP:
+        return zlib.compress(data, level, wbits=_GZIP_WINDOW_BITS)
+    if codec is Codec.LZ4:
+        return _lz4_compress(data, level, legacy_lz4)
+    return bytes(cramjam.zstd.compress(data, level=level))
+
+
+def decompress(codec: Codec, data: Buffer, limit: int, *, legacy_lz4: bool = False) -> memoryview:
+    """Decompress `data`, which may give `limit` bytes at most.
+
+    Malformed or truncated data is a ProtocolError with CORRUPT_MESSAGE. Too large a result is one with
+    MESSAGE_TOO_LARGE, which makes a Java producer split its batch and try again. `legacy_lz4` accepts any LZ4
+    header checksum, as readers of magic 0 must.
+
+    >>> decompress(Codec.GZIP, compress(Codec.GZIP, bytes(1000)), limit=999)
+    Traceback (most recent call last):
+    ottla.wire.errors.ProtocolError: gzip data decompresses to more than the limit of 999 bytes
+    """
+    view = memoryview(data)
+    match codec:
+        case Codec.NONE:
+            _check_size("uncompressed", len(view), limit)
+            return view
+        case Codec.GZIP:
+            return _gzip_decompress(view, limit)
+        case Codec.SNAPPY:
+            return _snappy_decompress(view, limit)
+        case Codec.LZ4:
+            end, most = _lz4_frame(view)
+            # Java reads one frame and ignores what follows.
+            frame = _lz4_with_checksum(view[:end], first=4) if legacy_lz4 else view[:end]
+            return _decompress_bounded("lz4", cramjam.lz4.decompress_into, frame, most, limit)
+        case Codec.ZSTD:
+            most = sum(_zstd_frames(view))
+            return _decompress_bounded("zstd", cramjam.zstd.decompress_into, view, most, limit)
+
+
+def _corrupt(reason: str, offset: int | None = None) -> ProtocolError:
+    return ProtocolError(reason, offset=offset, code=ErrorCode.CORRUPT_MESSAGE)
+
+
+def _check_size(name: str, size: int, limit: int) -> None:
+    if size > limit:
+        raise ProtocolError(
+            f"{name} data decompresses to more than the limit of {limit} bytes",
+            code=ErrorCode.MESSAGE_TOO_LARGE,
+        )
+
+
+def _decompress_bounded(name: str, function: Callable[..., int], data: Buffer, most: int, limit: int) -> memoryview:
+    output = bytearray(min(most, limit))
+    try:
+        size = _guarded(name, function, data, output)
+    except ProtocolError as error:
+        if most <= limit:
+            raise
+        # The decoder's complaint is not told apart from lack of room, so say both.
+        raise ProtocolError(
+            f"{name} data does not decompress within the limit of {limit} bytes: {error.reason}",
+            code=ErrorCode.MESSAGE_TOO_LARGE,
+        ) from error
+    return memoryview(output)[:size]
+
+
+def _guarded(name: str, function: Callable[..., int], *arguments: Any) -> int:
+    """Call into cramjam; whatever it finds wrong with the peer's bytes becomes a ProtocolError."""
+    try:
+        return function(*arguments)
+    except cramjam.DecompressionError as error:
+        raise _corrupt(f"{name} data is malformed: {error}") from error
+    except BaseException as error:
+        # A panic of the Rust code is a BaseException, of a class that cannot be imported.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise _corrupt(f"{name} data is malformed: {error}") from error
+
+
+# gzip: the standard library is as fast as cramjam here, and stops at a given size of itself.
+
+_GZIP_WINDOW_BITS = 31
+_GZIP_MAGIC = b"\x1f\x8b"
+_GZIP_LATER_WINDOW = 16 * 1024
+
+
+def _gzip_decompress(data: memoryview, limit: int) -> memoryview:
+    chunks: list[bytes] = []
+    size = position = 0
+    # Whole at first, as there is nearly always one member; then in small windows: zlib copies the rest of its
+    # input at the end of a member, which thousands of tiny members would make quadratic.
+    window = max(len(data), 1)
+    member = zlib.decompressobj(_GZIP_WINDOW_BITS)
+    while True:
+        piece = data[position : position + window]
+        if not piece:
+            raise _corrupt(f"gzip data ends within a member, after {len(data)} bytes")
+        try:
+            chunks.append(member.decompress(piece, limit - size + 1))
+        except zlib.error as error:
+            raise _corrupt(f"gzip data is malformed: {error}") from error
+        size += len(chunks[-1])
+        _check_size("gzip", size, limit)
+        position += len(piece) - len(member.unused_data)
+        if member.eof:
+            # Java reads member after member, and ignores what does not begin as one.
+            if data[position : position + 2] != _GZIP_MAGIC:
+                return memoryview(chunks[0] if len(chunks) == 1 else b"".join(chunks))
+            member = zlib.decompressobj(_GZIP_WINDOW_BITS)
+            window = _GZIP_LATER_WINDOW
+
+
+# Snappy: written in the blocks of Java's snappy library ("xerial"), read in these or as one raw block.
+
+_XERIAL_MAGIC = b"\x82SNAPPY\x00"
+_XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
+_XERIAL_BLOCK_SIZE = 32 * 1024
+# The densest element of the format is a copy of 64 bytes in three.
+_SNAPPY_MOST_RATIO = 22
+_INT32 = struct.Struct(">i")
+
+
+def _snappy_compress(data: memoryview) -> bytes:
+    parts: list[Buffer] = [_XERIAL_HEADER]
+    for start in range(0, len(data), _XERIAL_BLOCK_SIZE):
+        block = bytes(cramjam.snappy.compress_raw(data[start : start + _XERIAL_BLOCK_SIZE]))
+        parts += (_INT32.pack(len(block)), block)
+    return b"".join(parts)
+
+
+def _snappy_decompress(data: memoryview, limit: int) -> memoryview:
+    xerial = len(data) >= len(_XERIAL_HEADER) and data[: len(_XERIAL_MAGIC)] == _XERIAL_MAGIC
+    blocks = list(_xerial_blocks(data)) if xerial else [data]
+    sizes = []
+    for block in blocks:
+        size = _guarded("snappy", cramjam.snappy.decompress_raw_len, block)
+        if size > len(block) * _SNAPPY_MOST_RATIO:
+            raise _corrupt(f"snappy block of {len(block)} bytes claims to hold {size}, more than it can")
+        sizes.append(size)
+    _check_size("snappy", sum(sizes), limit)
+    output = memoryview(bytearray(sum(sizes)))
+    position = 0
+    for block, size in zip(blocks, sizes, strict=True):
+        _guarded("snappy", cramjam.snappy.decompress_raw_into, block, output[position : position + size])
+        position += size
+    return output
+
+
+def _xerial_blocks(data: memoryview) -> Iterator[memoryview]:
+    # Some writers swap the bytes of the two version numbers; there is only one version, so skip them.
+    position = len(_XERIAL_HEADER)
+    # Java ignores an incomplete length at the end; what is missing shows in the records.
+    while position + 4 <= len(data):
+        # Java takes streams written one after another for one.
+        if data[position : position + len(_XERIAL_MAGIC)] == _XERIAL_MAGIC:
+            position += len(_XERIAL_HEADER)
+            continue
+        (length,) = _INT32.unpack_from(data, position)
+        position += 4
+        if not 0 <= length <= len(data) - position:
+            raise _corrupt(
+                f"snappy block of {length} bytes does not fit in the {len(data) - position} that follow",
+                position,
+            )
+        yield data[position : position + length]
+        position += length
+
+
+# LZ4: a standard frame. Its blocks must not refer to each other, or Java refuses them.
+
+_LZ4_MAGIC = 0x184D2204
+_LZ4_BLOCK_SIZES = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
+_LZ4_MOST_RATIO = 255
+_UINT32_LITTLE = struct.Struct("<I")
+_LZ4_START = struct.Struct("<IBB")
+_MASK32 = 0xFFFFFFFF
+
+
+def _lz4_compress(data: Buffer, level: int, legacy: bool) -> bytes:
+    compressor = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
+    # Unlike the rest of cramjam, this method takes nothing but bytes.
+    compressor.compress(data if isinstance(data, bytes) else bytes(data))
+    frame = bytes(compressor.finish())
+    # Kafka 0.8 and 0.9 take the checksum over the magic number too, and check it.
+    return bytes(_lz4_with_checksum(frame, first=0)) if legacy else frame
+
+
+def _lz4_header_length(flags: int) -> int:
+    return 15 if flags & 0x08 else 7
+
+
+def _lz4_with_checksum(frame: Buffer, first: int) -> bytearray:
+    """A copy of `frame` whose header checksum begins at byte `first`: 4 is right, 0 is old Kafka."""
+    copy = bytearray(frame)
+    last = _lz4_header_length(copy[4]) - 1
+    copy[last] = xxh32_short(copy[first:last]) >> 8 & 0xFF
+    return copy
+
+
+def _lz4_frame(data: memoryview) -> tuple[int, int]:
+    """Where the first frame of `data` ends, and how many bytes it holds at most."""
+    if len(data) < 7:
+        raise _corrupt(f"lz4 data of {len(data)} bytes is too short for a frame")
+    magic, flags, block_descriptor = _LZ4_START.unpack_from(data, 0)
+    block_size = _LZ4_BLOCK_SIZES.get(block_descriptor >> 4 & 0x07)
+    if magic != _LZ4_MAGIC:
+        raise _corrupt(f"lz4 data begins with {magic:#010x}, not with the magic number of a frame")
+    if flags >> 6 != 1 or flags & 0x01 or block_size is None:
+        raise _corrupt(f"lz4 frame has unsupported flags {flags:#04x} {block_descriptor:#04x}")
+    checksum_length = 4 if flags & 0x10 else 0
+    position = _lz4_header_length(flags)
+    most = 0
+    while position + 4 <= len(data):
+        (length,) = _UINT32_LITTLE.unpack_from(data, position)
+        position += 4
+        if length == 0:
+            end = position + (4 if flags & 0x04 else 0)
+            if end <= len(data):
+                return end, most
+            break
+        stored = length & 0x7FFFFFFF
+        if stored > block_size:
+            raise _corrupt(f"lz4 block of {stored} bytes is over the frame's {block_size}", position)
+        most += stored if length != stored else min(block_size, stored * _LZ4_MOST_RATIO)
+        position += stored + checksum_length
+    raise _corrupt(f"lz4 frame is cut short after {len(data)} bytes")
+
+
+def xxh32_short(data: Buffer) -> int:
+    """The xxHash32 of fewer than 16 bytes, which is all that an LZ4 frame header takes.
+
+    >>> hex(xxh32_short(b"abc"))
+    '0x32d153ff'
+    """
+    prime1, prime3, prime4, prime5 = 0x9E3779B1, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
+    if len(data) >= 16:
+        raise EncodeError(f"{len(data)} bytes to hash, at most 15 are supported")
+    digest = prime5 + len(data)
+    words = len(data) // 4
+    for word in struct.unpack_from(f"<{words}I", data):
+        digest = digest + word * prime3 & _MASK32
+        digest = (digest << 17 | digest >> 15) * prime4 & _MASK32
+    for byte in data[words * 4 :]:
+        digest = digest + byte * prime5 & _MASK32
+        digest = (digest << 11 | digest >> 21) * prime1 & _MASK32
+    digest = (digest ^ digest >> 15) * 0x85EBCA77 & _MASK32
+    digest = (digest ^ digest >> 13) * prime3 & _MASK32
+    return digest ^ digest >> 16
+
+
+# zstd: any number of frames. Java's writer leaves out the content size, so the blocks have to tell.
+
+_ZSTD_MAGIC = 0xFD2FB528
+_ZSTD_SKIPPABLE = 0x184D2A50
+_ZSTD_BLOCK_SIZE = 128 * 1024
+
+
+def _zstd_frames(data: memoryview) -> Iterator[int]:
+    """For each frame, how many bytes it holds at most."""
+    position = 0
+    # The decoder tells what is wrong with a frame; here it is enough never to promise too little.
+    while position + 8 <= len(data):
+        magic, length = struct.unpack_from("<II", data, position)
+        if magic & 0xFFFFFFF0 == _ZSTD_SKIPPABLE:
+            position += 8 + length
+            continue
+        if magic != _ZSTD_MAGIC:
+            return
+        descriptor = data[position + 4]
+        single_segment = descriptor >> 5 & 1
+        size_length = (single_segment, 2, 4, 8)[descriptor >> 6]
+        position += 5 + (1 - single_segment) + (0, 1, 2, 4)[descriptor & 3]
+        size = int.from_bytes(data[position : position + size_length], "little")
+        position += size_length
+        position, most = _zstd_blocks(data, position)
+        position += 4 if descriptor & 0x04 else 0
+        yield min(most, size + (256 if size_length == 2 else 0)) if size_length else most
+
+
+def _zstd_blocks(data: memoryview, position: int) -> tuple[int, int]:
+    most = 0
+    while position + 3 <= len(data):
+        header = int.from_bytes(data[position : position + 3], "little")
+        kind, length = header >> 1 & 3, header >> 3
+        position += 3 + (1 if kind == 1 else length)
+        most += _ZSTD_BLOCK_SIZE if kind == 2 else length
+        if header & 1:
+            break
+    return position, most

@@ -1,0 +1,76 @@
+"""What a user gets from `pip install`, with a compiler and without one."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+PROGRAM = """
+import warnings
+with warnings.catch_warnings(record=True) as caught:
+    warnings.simplefilter("always")
+    from ottla.wire.compile import encode
+    from ottla.wire.api.metadata import MetadataRequest
+    from ottla.record import Record, build_batch
+    from ottla.record.batch import Batch, records
+    from ottla.record.kernels import COMPILED
+assert encode(MetadataRequest(topics=[]), 0) == bytes(4)
+assert records(Batch(build_batch([Record(0, 1, None, b"v")]))) == [Record(0, 1, None, b"v")]
+print(COMPILED, [str(warning.message) for warning in caught])
+"""
+
+
+def install(target: Path, compiler: str | None) -> None:
+    """Install a copy of the tree, as it stands, into a folder."""
+    source = target / "source"
+    source.mkdir(parents=True)
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, source)
+    shutil.copytree(ROOT / "src", source / "src", ignore=shutil.ignore_patterns("*.so", "*.egg-info", "__pycache__"))
+    environment = {**os.environ, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    if compiler is not None:
+        environment.update(CC=compiler, CXX=compiler)
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*command, "--target", str(target / "site"), str(source)], env=environment, check=True)
+
+
+def run_installed(target: Path, **environment: str) -> str:
+    """Run the program against what was installed, and not against this checkout."""
+    # The editable install of the checkout comes behind PYTHONPATH.
+    settings = {**os.environ, "PYTHONPATH": str(target / "site"), **environment}
+    settings.pop("OTTLA_PURE_PYTHON", None) if not environment else None
+    check = f"import ottla, sys; assert ottla.__file__.startswith({str(target)!r}), ottla.__file__\n"
+    done = subprocess.run(
+        [sys.executable, "-c", check + PROGRAM], env=settings, cwd=target, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.mark.slow
+def test_without_a_compiler_the_install_works_on_the_twins_and_says_so_once(tmp_path: Path) -> None:
+    install(tmp_path, compiler="/bin/false")
+    said = run_installed(tmp_path)
+    assert said.startswith("False ['Ottla's compiled modules are not installed".replace("['O", '["O'))
+    assert said.count("not installed") == 1
+
+
+@pytest.mark.slow
+def test_with_a_compiler_the_install_is_compiled_and_silent_and_the_twins_can_be_asked_for(tmp_path: Path) -> None:
+    install(tmp_path, compiler=None)
+    assert run_installed(tmp_path) == "True []"
+    assert run_installed(tmp_path, OTTLA_PURE_PYTHON="1") == "False []"
+
+
+def test_importing_ottla_takes_less_than_a_tenth_of_a_second() -> None:
+    code = "import time; t = time.perf_counter(); import ottla; print(time.perf_counter() - t)"
+    times = [
+        float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+        for _ in range(5)
+    ]
+    assert min(times) < 0.1
