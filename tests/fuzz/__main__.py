@@ -13,14 +13,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 from rich.table import Table
 
-from .run import Finding, Outcome, run_cases
+from .run import SLICES, Finding, run_slice
 from .targets import all_targets
-
-SLICES = 64
-
-
-def work(slice_index: int, cases_each: int, seed: int) -> Outcome:
-    return run_cases(all_targets()[slice_index::SLICES], cases_each, seed)
 
 
 def main() -> int:
@@ -42,7 +36,7 @@ def main() -> int:
         Progress(*columns, console=console) as progress,
     ):
         task = progress.add_task("cases", total=cases_each * len(targets))
-        running = {pool.submit(work, index, cases_each, seed): index for index in range(SLICES)}
+        running = {pool.submit(run_slice, index, cases_each, seed): index for index in range(SLICES)}
         for done in as_completed(running):
             outcome = done.result()
             taken.update(outcome.taken)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from ottla.wire.errors import ProtocolError
 
 from .hostile import hostile
-from .targets import LIMIT, Target
+from .targets import LIMIT, Target, all_targets
 
 BYTES_PER_BYTE = 64
 """The most memory that decoding may take for each byte of input (or of what it decompresses to, within the limit)."""
@@ -18,6 +18,10 @@ SLACK_BYTES = 1 << 20
 SLOWEST_SECONDS = 2.0
 WEIGHED_ONE_IN = 50
 """Memory is traced in one case of so many: tracing makes a case many times slower."""
+
+
+SLICES = 64
+"""Into how many jobs a long run is cut."""
 
 
 class Finding(NamedTuple):
@@ -47,6 +51,11 @@ def run_cases(targets: Iterable[Target], cases_each: int, seed: int) -> Outcome:
                 sound = target.make(random)
             _one(target, hostile(random, sound), outcome, weighed=case % WEIGHED_ONE_IN == 0)
     return outcome
+
+
+def run_slice(index: int, cases_each: int, seed: int) -> Outcome:
+    """The part of all targets that one of `SLICES` jobs takes."""
+    return run_cases(all_targets()[index::SLICES], cases_each, seed)
 
 
 def _one(target: Target, data: bytes, outcome: Outcome, *, weighed: bool) -> None:
