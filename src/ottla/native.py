@@ -17,19 +17,19 @@ def load_compiled(name: str) -> ModuleType | None:
         return None
     try:
         return import_module(name)
-    except ImportError:
-        _warn_once()
+    except ImportError as error:
+        _warn_once(error)
         return None
 
 
-def _warn_once() -> None:
+def _warn_once(error: ImportError) -> None:
     global _warned
     if not _warned:
         _warned = True
         warnings.warn(
-            "Ottla's compiled modules are not installed: everything works, several times slower. "
-            "To get them, install a C compiler and run `pip install --force-reinstall ottla`; "
-            "to silence this, set OTTLA_PURE_PYTHON=1.",
+            "Ottla's compiled modules are not installed: everything works, but messages are several times and records "
+            f"many times slower ({error}). To get them, install Ottla anew where a C compiler is at hand; to be "
+            "content without them, set OTTLA_PURE_PYTHON=1.",
             RuntimeWarning,
             stacklevel=3,
         )

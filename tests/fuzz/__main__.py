@@ -7,6 +7,7 @@ import random
 import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import get_context
 
 from rich.console import Console
@@ -25,9 +26,9 @@ def main() -> int:
     options = parser.parse_args()
     seed = random.randrange(1 << 32) if options.seed is None else options.seed
     targets = all_targets()
-    cases_each = -(-options.cases // len(targets))
+    cases_each = -(-options.cases // sum(target.weight for target in targets))
     console = Console(stderr=True)
-    console.print(f"{len(targets)} decoders, {cases_each} cases each, seed {seed}")
+    console.print(f"{len(targets)} decoders, {cases_each} cases or more each, seed {seed}")
     taken, refused = Counter[str](), Counter[str]()
     findings: list[Finding] = []
     columns = ("{task.description}", BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
@@ -35,14 +36,19 @@ def main() -> int:
         ProcessPoolExecutor(os.cpu_count(), mp_context=get_context("spawn")) as pool,
         Progress(*columns, console=console) as progress,
     ):
-        task = progress.add_task("cases", total=cases_each * len(targets))
+        task = progress.add_task("cases", total=cases_each * sum(target.weight for target in targets))
         running = {pool.submit(run_slice, index, cases_each, seed): index for index in range(SLICES)}
         for done in as_completed(running):
-            outcome = done.result()
+            try:
+                outcome = done.result()
+            except BrokenProcessPool:
+                findings.append(Finding("a worker", "died or hung; what it was doing stands above", ""))
+                break
             taken.update(outcome.taken)
             refused.update(outcome.refused)
             findings += outcome.findings
-            progress.advance(task, len(targets[running[done] :: SLICES]) * cases_each)
+            done_targets = targets[running[done] :: SLICES]
+            progress.advance(task, cases_each * sum(target.weight for target in done_targets))
     report(seed, taken, refused, findings, as_json=options.json)
     return 1 if findings else 0
 

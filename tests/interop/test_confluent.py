@@ -36,7 +36,8 @@ def test_what_librdkafka_writes_is_read(
     confluent.write(mock_cluster.address, topic, originals, codec)
     run = raw_client.read_log(topic)
     assert read_batches(run) == originals
-    assert {batch.codec for batch in whole_batches(run)} == {codec}
+    # A batch of a record or two may stay as it is: librdkafka leaves out compression that does not pay.
+    assert codec in {batch.codec for batch in whole_batches(run)} <= {codec, Codec.NONE}
 
 
 @each_codec

@@ -1,10 +1,12 @@
 """The `ottla` command and its subcommands."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ottla import __version__
+from ottla.cli.commands import register
 
 app = typer.Typer(
     name="ottla",
@@ -35,3 +37,28 @@ def demo(
     from ottla.cli.demo import show
 
     show(as_json=json)
+
+
+@app.command()
+def serve(
+    config: Annotated[
+        Path | None, typer.Argument(help="Settings: TOML, or Kafka's server.properties.", exists=True, dir_okay=False)
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting by Kafka's name; repeatable.")
+    ] = None,
+    listen: Annotated[
+        list[str] | None, typer.Option(metavar="HOST:PORT", help="Where to listen; port 0 finds a free one.")
+    ] = None,
+    advertise: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="What clients are told to connect to.")
+    ] = None,
+    data: Annotated[Path | None, typer.Option(metavar="DIR", help="Where everything is kept.")] = None,
+) -> None:
+    """Run a broker until SIGINT or SIGTERM; prints one line when it is ready."""
+    from ottla.cli.serve import run
+
+    run(config, settings or [], listen or [], advertise, data)
+
+
+register(app)

@@ -84,6 +84,7 @@ class RowFault(IntEnum):
     HEADER_KEY_NULL = 6
     TIMESTAMP_OVERFLOW = 7
     TOO_LARGE = 8
+    OFFSET_FULL = 9
 
 
 _ROW_REASONS = {
@@ -95,6 +96,7 @@ _ROW_REASONS = {
     RowFault.HEADER_KEY_NULL: "a header key is null",
     RowFault.TIMESTAMP_OVERFLOW: "the timestamp is more than 64 bits away from the batch's first",
     RowFault.TOO_LARGE: "the record is larger than a batch can be",
+    RowFault.OFFSET_FULL: "the batch has a record at its last possible offset, 2**31 - 1 past the first",
 }
 
 

@@ -1,5 +1,5 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, cdivision=True
-"""The hot loops over v2 records, compiled. `_twin` says the same in Python and explains each name.
+"""The hot loops over records, compiled. `_twin` says the same in Python and explains each name.
 
 Everything read is bounds-checked, and everything written is checked against what was reserved for it: the bytes may
 change under a loop that does not hold the GIL. Faults travel as numbers and become exceptions at the edge.
@@ -87,3 +87,5 @@ cdef Held hold(data):
 include "_kernels_read.pxi"
 include "_kernels_write.pxi"
 include "_kernels_columns.pxi"
+include "_kernels_legacy.pxi"
+include "_kernels_legacy_write.pxi"

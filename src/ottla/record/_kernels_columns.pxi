@@ -164,6 +164,8 @@ cdef class Columns:
     cdef bint busy
 
     def __init__(self, bint keys=True, bint values=True, bint headers=True):
+        # It may be called again, by another thread too.
+        self.check_idle()
         self.with_headers = headers
         self.key = BinaryBuffers(keys)
         self.value = BinaryBuffers(values)
@@ -190,6 +192,8 @@ cdef class Columns:
         )
         if used + size > INT32_MAX:
             raise OverflowError("a column might pass 2 GiB, which is more than its int32 offsets can address")
+        if self.with_headers and self.header_key.sink.rows + size // SMALLEST_HEADER > INT32_MAX:
+            raise OverflowError("the headers might pass 2**31, which is more than int32 offsets can address")
         self.key.reserve(rows, size)
         self.value.reserve(rows, size)
         grow(self.offsets, 8 * (self.gathered + rows))

@@ -1,5 +1,10 @@
 # Reading v2 records: the parser that every loop shares, the scan, and records as objects.
 
+cdef extern from "Python.h":
+    void PyObject_GC_Track(object container)
+    void PyObject_GC_UnTrack(object container)
+
+
 cdef bytes exactly_bytes(data, what):
     if data is None or type(data) is bytes:
         return <bytes>data
@@ -301,6 +306,8 @@ cdef tuple read_headers(Bytes data, Parsed* record, Trouble* trouble):
     cdef int64_t number, at = record.headers_at
     # Never larger than the record: the count was checked against the bytes that are left.
     cdef tuple headers = PyTuple_New(record.header_count)
+    # The collector must not show anyone a tuple with holes, and making the pairs may set it off.
+    PyObject_GC_UnTrack(headers)
     for number in range(record.header_count):
         if parse_header(data, &at, record.end, &header, trouble) < 0:
             raise error(trouble)
@@ -312,6 +319,7 @@ cdef tuple read_headers(Bytes data, Parsed* record, Trouble* trouble):
         PyTuple_SET_ITEM(headers, number, pair)
     if headers_end(at, record.end, trouble) < 0:
         raise error(trouble)
+    PyObject_GC_Track(headers)
     return headers
 
 

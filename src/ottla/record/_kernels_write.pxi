@@ -1,5 +1,11 @@
 # Writing v2 records, from objects and from rows of Arrow columns.
 
+from libc.string cimport memset
+
+cdef enum:
+    ROW_OFFSET_FULL = 9
+
+
 cdef inline uint64_t zigzag(int64_t value) noexcept nogil:
     return (<uint64_t>value << 1) ^ <uint64_t>(value >> 63)
 
@@ -181,11 +187,14 @@ cdef class RecordWriter:
     cdef bint busy
 
     def __init__(self, int64_t limit=LARGEST_SECTION, int64_t base_offset=0, base_timestamp=None):
+        cdef int64_t base = -1 if base_timestamp is None else base_timestamp
+        # It may be called again, by another thread too.
+        self.check_idle()
         self.state.limit = min(limit, <int64_t>LARGEST_SECTION)
         self.state.size = self.state.count = 0
         self.state.max_timestamp = self.state.last_offset_delta = -1
         self.state.based = base_timestamp is not None
-        self.state.base_timestamp = base_timestamp if self.state.based else -1
+        self.state.base_timestamp = base
         self.base_offset = base_offset
         # Most batches stay within this; memory that is not written to costs little.
         self.data = PyByteArray_FromStringAndSize(NULL, 16384)
@@ -232,7 +241,7 @@ cdef class RecordWriter:
         cdef Pending record
         cdef bytes key_bytes, value_bytes
         cdef bytearray encoded = None
-        cdef int64_t wanted
+        cdef int64_t wanted = 0 if offset is None else offset
         cdef int room
         record.header_count = record.header_bytes = 0
         if headers is not ():
@@ -242,7 +251,6 @@ cdef class RecordWriter:
         self.check_idle()
         record.offset_delta = self.state.last_offset_delta + 1
         if offset is not None:
-            wanted = offset
             if wanted < self.base_offset or <uint64_t>wanted - <uint64_t>self.base_offset > INT32_MAX:
                 raise types.offset_error(offset, self.base_offset, self.state.last_offset_delta)
             record.offset_delta = wanted - self.base_offset
@@ -294,8 +302,8 @@ cdef class RecordWriter:
         cdef list held = []
         if start < 0 or stop < start:
             raise IndexError(f"rows {start} to {stop} are not a range")
+        memset(&rows, 0, sizeof(Rows))
         rows.timestamp = timestamp
-        rows.timestamps = NULL
         open_binary(&rows.key, key, stop, held)
         open_binary(&rows.value, value, stop, held)
         open_headers(&rows.headers, headers, stop, held)
@@ -356,24 +364,26 @@ cdef int open_layout(BinarySource* source, column, int64_t rows, list held) exce
     """Take a column's validity and offsets, once they are known to reach as far as it says and as wanted."""
     cdef Held validity, offsets
     cdef int64_t width = 8 if column.wide else 4
-    cdef int64_t entries
+    cdef int64_t available
     source.present = True
     source.start = column.start
     source.length = column.length
     source.wide = column.wide
-    source.validity = NULL
     if source.start < 0 or source.length < rows:
         raise IndexError(f"the column has {source.length} rows and {rows} are wanted")
     offsets = hold(column.offsets)
-    entries = source.start + source.length
-    if source.length and offsets.size // width < entries + 1:
-        raise IndexError(f"{offsets.size // width} offsets are too few for {entries} entries")
+    available = offsets.size // width
+    if source.length and (source.length >= available or source.start >= available - source.length):
+        raise IndexError(f"{available} offsets are too few for {column.start + column.length} entries")
     source.offsets = offsets.data
     held.append(offsets)
     if column.validity is not None:
         validity = hold(column.validity)
-        if validity.size * 8 < entries:
-            raise IndexError(f"{validity.size * 8} bits of validity are too few for {entries} entries")
+        # One of the two is 0, or both are within what was just checked.
+        if validity.size * 8 < source.start + source.length:
+            raise IndexError(
+                f"{validity.size * 8} bits of validity are too few for {source.start + source.length} entries"
+            )
         source.validity = validity.data
         held.append(validity)
     return 0
@@ -381,7 +391,6 @@ cdef int open_layout(BinarySource* source, column, int64_t rows, list held) exce
 
 cdef int open_binary(BinarySource* source, column, int64_t rows, list held) except -1:
     cdef Held data
-    source.present = False
     if column is not None:
         open_layout(source, column, rows, held)
         data = hold(column.data)
@@ -392,11 +401,10 @@ cdef int open_binary(BinarySource* source, column, int64_t rows, list held) exce
 
 
 cdef int open_headers(HeaderSource* source, column, int64_t rows, list held) except -1:
-    source.lists.present = False
     if column is not None:
         open_layout(&source.lists, column, rows, held)
-        open_binary(&source.keys, column.keys, column.keys.length, held)
-        open_binary(&source.values, column.values, column.values.length, held)
+        open_binary(&source.keys, column.keys, 0, held)
+        open_binary(&source.values, column.values, 0, held)
         # What the lists' offsets index is headers.
         source.lists.data_size = min(source.keys.length, source.values.length)
     return 0
@@ -426,6 +434,11 @@ cdef inline int locate(BinarySource* source, int64_t row, int64_t* first, int64_
         return -1
     length[0] = last - first[0]
     return 0
+
+
+cdef inline Bytes bytes_at(BinarySource* source, int64_t first, int64_t length) noexcept nogil:
+    """What `locate` found. A column that is absent or empty may have no data to point into."""
+    return source.data + first if length > 0 else NULL
 
 
 cdef inline int measure_headers(
@@ -459,10 +472,10 @@ cdef inline uint8_t* put_headers(
     for header in range(first, first + count):
         if locate(&source.keys, header, &at, &length) < 0 or field_size(length) > end - out:
             return end
-        out = put_field(out, source.keys.data + at, length)
+        out = put_field(out, bytes_at(&source.keys, at, length), length)
         if locate(&source.values, header, &at, &length) < 0 or field_size(length) > end - out:
             return end
-        out = put_field(out, source.values.data + at, length)
+        out = put_field(out, bytes_at(&source.values, at, length), length)
     return out
 
 
@@ -480,13 +493,15 @@ cdef int64_t write_rows(
             memcpy(&timestamp, rows.timestamps + 8 * row[0], 8)
         if set_timestamp(state, &record, timestamp) < 0:
             return -ROW_TIMESTAMP_OVERFLOW
+        if state.last_offset_delta >= INT32_MAX:
+            return -ROW_OFFSET_FULL
         record.offset_delta = state.last_offset_delta + 1
         if locate(&rows.key, row[0], &at, &record.key_length) < 0:
             return -ROW_KEY_BOUNDS
-        record.key = rows.key.data + at
+        record.key = bytes_at(&rows.key, at, record.key_length)
         if locate(&rows.value, row[0], &at, &record.value_length) < 0:
             return -ROW_VALUE_BOUNDS
-        record.value = rows.value.data + at
+        record.value = bytes_at(&rows.value, at, record.value_length)
         fault = measure_headers(&rows.headers, row[0], &first_header, &record)
         if fault:
             return -fault

@@ -4,7 +4,29 @@ They are used where the compiled module is missing, and are the reference that t
 """
 
 from ottla.record._twin_columns import Columns
+from ottla.record._twin_legacy import (
+    append_run,
+    last_offset,
+    message_at,
+    read_run,
+    run_end,
+    scan_run,
+)
+from ottla.record._twin_legacy_write import MessageWriter
 from ottla.record._twin_read import Record, read, scan
 from ottla.record._twin_write import RecordWriter
 
-__all__ = ["Columns", "Record", "RecordWriter", "read", "scan"]
+__all__ = [
+    "Columns",
+    "MessageWriter",
+    "Record",
+    "RecordWriter",
+    "append_run",
+    "last_offset",
+    "message_at",
+    "read",
+    "read_run",
+    "run_end",
+    "scan",
+    "scan_run",
+]

@@ -6,6 +6,7 @@ from sys import byteorder
 from ottla.record._kernel_types import (
     LARGEST_INT32,
     LARGEST_INT64,
+    SMALLEST_HEADER,
     SMALLEST_INT64,
     BinaryColumn,
     Buffer,
@@ -94,6 +95,8 @@ class Columns:
             sinks += [self._headers.keys, self._headers.values]
         if any(sink is not None and len(sink.data) + size > LARGEST_INT32 for sink in sinks):
             raise OverflowError("a column might pass 2 GiB, which is more than its int32 offsets can address")
+        if self._headers is not None and self._headers.keys.rows + size // SMALLEST_HEADER > LARGEST_INT32:
+            raise OverflowError("the headers might pass 2**31, which is more than int32 offsets can address")
 
 
 class _BinarySink:

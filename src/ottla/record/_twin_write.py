@@ -130,6 +130,8 @@ class RecordWriter:
             times = times[: stop * 8].cast("q")
         for row in range(start, stop):
             delta = self._last_offset_delta + 1
+            if delta > LARGEST_INT32:
+                raise row_error(RowFault.OFFSET_FULL, row)
             moment = timestamp if times is None else times[row]
             timestamp_delta = self._timestamp_delta(moment, row)
             key_bytes = None if keys is None else keys.get(row, row, RowFault.KEY_BOUNDS)
@@ -240,8 +242,8 @@ class _HeaderSource:
     def __init__(self, column: HeaderColumn, rows: int) -> None:
         self.start = column.start
         self.validity, self.offsets = _layout(column, rows)
-        self.keys = _BinarySource(column.keys, column.keys.length)
-        self.values = _BinarySource(column.values, column.values.length)
+        self.keys = _BinarySource(column.keys, 0)
+        self.values = _BinarySource(column.values, 0)
         self.length = min(column.keys.length, column.values.length)
 
     def encode(self, row: int) -> tuple[int, bytes | bytearray]:
@@ -263,7 +265,7 @@ class _HeaderSource:
 
 def _layout(column: BinaryColumn | HeaderColumn, rows: int) -> tuple[memoryview | None, memoryview]:
     """Validity and offsets of a column, once its buffers are known to reach as far as it says and as wanted."""
-    if column.start < 0 or column.length < rows:
+    if int64(column.start) < 0 or int64(column.length) < rows:
         raise IndexError(f"the column has {column.length} rows and {rows} are wanted")
     validity = None if column.validity is None else view_of(column.validity)
     offsets = view_of(column.offsets)

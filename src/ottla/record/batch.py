@@ -10,7 +10,7 @@ from struct import Struct
 from crc32c import crc32c
 
 from ottla.record._kernel_types import LARGEST_INT32, LARGEST_INT64, Buffer
-from ottla.record.compression import Codec, decompress
+from ottla.record.compression import Codec, decompress, moved
 from ottla.record.kernels import Record, Summary, read
 from ottla.record.kernels import scan as scan_section
 from ottla.wire.errors import ErrorCode, ProtocolError
@@ -207,7 +207,11 @@ class Batch:
         payload = self.payload
         if not self.attributes & CODEC_MASK or (self.count == 0 and not payload):
             return payload
-        return decompress(self.codec, payload, limit)
+        codec = self.codec
+        try:
+            return decompress(codec, payload, limit)
+        except ProtocolError as error:
+            raise moved(error, HEADER_SIZE, "records") from error
 
     def assign(self, base_offset: int, leader_epoch: int) -> None:
         """Write where the log put the batch into its buffer, which must be writable. The CRC stays right."""
@@ -245,6 +249,8 @@ def scan(batch: Batch, limit: int = DEFAULT_LIMIT, *, gaps: bool = False) -> Sum
 
 def records(batch: Batch, limit: int = DEFAULT_LIMIT) -> list[Record]:
     """The records as objects. `limit` bounds the bytes that they may decompress to.
+
+    The CRC is not checked: `Batch.check_crc` does that, once for however many readings.
 
     >>> from ottla.record.build import build_batch
     >>> records(Batch(build_batch([Record(3, 1_700_000_000_000, b"k", None)])))

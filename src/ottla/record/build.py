@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from crc32c import crc32c
 
-from ottla.record._kernel_types import LARGEST_SECTION, Buffer, Headers
+from ottla.record._kernel_types import LARGEST_SECTION, Buffer
 from ottla.record.batch import (
     CHECKED,
     CONTROL,
@@ -18,9 +18,6 @@ from ottla.record.batch import (
 from ottla.record.compression import Codec, compress
 from ottla.record.kernels import Record, RecordWriter
 from ottla.wire.errors import EncodeError
-
-# Length, attributes, both deltas, the lengths of key and value, and the header count, each at its longest.
-_RECORD_OVERHEAD = 5 + 1 + 10 + 5 + 5 + 5 + 5
 
 
 class BatchBuilder(RecordWriter):
@@ -178,15 +175,3 @@ def build_batch(
         if builder.append(record.timestamp, record.key, record.value, record.headers, record.offset) is None:
             raise EncodeError(f"{len(kept)} records are more than the 2 GiB that a batch can hold")
     return builder.build(append_time=append_time, last_offset=last_offset, delete_horizon=delete_horizon_ms is not None)
-
-
-def size_bound(key: Buffer | None, value: Buffer | None, headers: Headers = ()) -> int:
-    """Bytes that a record takes at most, whatever its place in a batch. It is off by less than 36 bytes.
-
-    >>> size_bound(b"key", b"value")
-    44
-    """
-    size = _RECORD_OVERHEAD + len(key or b"") + len(value or b"")
-    for name, content in headers:
-        size += 10 + len(name.encode()) + len(content or b"")
-    return size

@@ -10,9 +10,9 @@ from ottla.record._kernel_types import LARGEST_INT32, LARGEST_INT64, Buffer
 from ottla.record.batch import DEFAULT_LIMIT, Batch, LegacyEntry, batches
 from ottla.record.build import BatchBuilder
 from ottla.record.compression import Codec
-from ottla.record.kernels import BinaryColumn, ColumnBuffers, Columns, HeaderColumn, RecordWriter
-from ottla.record.legacy import read_messages
-from ottla.wire.errors import EncodeError, ErrorCode, ProtocolError
+from ottla.record.kernels import BinaryColumn, ColumnBuffers, Columns, HeaderColumn, RecordWriter, append_run
+from ottla.record.legacy import first_offset_of, runs
+from ottla.wire.errors import EncodeError
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +57,8 @@ def to_arrow(
 
     Control batches are left out, and so are records with offsets outside [start_offset, stop_offset) and a batch that
     is cut off at the end. What one batch decompresses to is bounded by `limit` bytes. Batches of aborted transactions
-    are for the caller to leave out: a transaction takes whole batches.
+    are for the caller to leave out: a transaction takes whole batches. The CRCs of batches are not checked:
+    `Batch.check_crc` does that.
 
     >>> from ottla.record import Record, build_batch
     >>> data = build_batch([Record(7, 1_700_000_000_000, b"k", b"v", [("trace", b"a1")])])
@@ -86,9 +87,7 @@ def arrow_batches(
     gathered = Columns("key" in columns, "value" in columns, "headers" in columns)
     gathered_bytes = 0
     max_bytes = min(max_bytes, LARGEST_INT32)
-    if isinstance(source, (bytes, bytearray, memoryview)):
-        source = batches(source)
-    for entry in source:
+    for entry in _entries(source):
         if not _wanted(entry, start_offset, stop_offset):
             continue
         section, count, base_offset, base_timestamp, append_time = _section(entry, min(limit, LARGEST_INT32))
@@ -128,9 +127,9 @@ def record_batches(
     """The rows of a table as record batches of up to `batch_size` bytes before compression, one after another.
 
     The columns are `value` and any of `key`, `timestamp` and `headers`; `offset` is ignored. Key and value are binary
-    or string; the timestamp is any date or time, or a number of milliseconds. Where it is null or there is no such
-    column it is `timestamp_ms`, by default -1, which means none. A row that alone is larger than `batch_size` gets a
-    batch of its own.
+    or string; the timestamp is any date or time, of which what is below a millisecond is cut off, or a number of
+    milliseconds. Where it is null or there is no such column it is `timestamp_ms`, by default -1, which means none. A
+    row that alone is larger than `batch_size` gets a batch of its own.
     """
     _check_columns(data.schema)
 
@@ -173,7 +172,17 @@ def _pyarrow() -> Any:
 # ---- batches to columns ----
 
 
+def _entries(source: Source) -> Iterable[Batch | LegacyEntry]:
+    try:
+        # Not only what is declared: Arrow's own buffers, mapped files and arrays come as well.
+        return batches(memoryview(source).cast("B"))  # type: ignore[arg-type]
+    except TypeError:
+        return source  # type: ignore[return-value]
+
+
 def _wanted(entry: Batch | LegacyEntry, start_offset: int, stop_offset: int) -> bool:
+    if not isinstance(entry, (Batch, LegacyEntry)):
+        raise TypeError(f"a source is bytes, or batches one by one, of which {type(entry).__name__} is none")
     if isinstance(entry, LegacyEntry):
         # The offset of a compressed entry is that of its last message.
         return entry.offset >= start_offset
@@ -184,13 +193,10 @@ def _section(entry: Batch | LegacyEntry, limit: int) -> tuple[Buffer, int, int, 
     """What the kernel takes: records, their count, base offset, base timestamp and the append time, if any."""
     if isinstance(entry, Batch):
         return entry.section(limit), entry.count, entry.base_offset, entry.base_timestamp, entry.append_time
-    messages = read_messages(entry.data, limit)
-    writer = RecordWriter(base_offset=messages[0].offset if messages else 0)
-    try:
-        for message in messages:
-            writer.append(message.timestamp, message.key, message.value, (), message.offset)
-    except EncodeError as error:
-        raise ProtocolError(str(error), where="message set", code=ErrorCode.INVALID_RECORD) from error
+    found = list(runs(entry.data, limit))
+    writer = RecordWriter(base_offset=first_offset_of(found[0]) if found else 0)
+    for run in found:
+        append_run(writer, run)
     return writer.records(), writer.count, writer.base_offset, writer.base_timestamp, None
 
 
@@ -257,11 +263,14 @@ def _row_columns(part: "pa.RecordBatch", timestamp_ms: int) -> dict[str, Any]:
 
 
 def _cast(array: "pa.Array", kind: "pa.DataType", name: str, wanted: str) -> "pa.Array":
-    pa = _pyarrow()
+    from pyarrow.compute import CastOptions
+
     try:
-        return array.cast(kind, safe=False)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise EncodeError(f"column {name!r} is of type {array.type}, which cannot be read as {wanted}") from error
+        return array.cast(options=CastOptions(kind, allow_time_truncate=True))
+    except _pyarrow().ArrowException as error:
+        raise EncodeError(
+            f"column {name!r} is of type {array.type}, which cannot be read as {wanted}: {error}"
+        ) from error
 
 
 def _binary_column(array: "pa.Array", name: str) -> BinaryColumn:
@@ -283,6 +292,9 @@ def _layout(array: "pa.Array", *, wide: bool) -> BinaryColumn:
 def _header_column(array: "pa.Array") -> HeaderColumn:
     pa = _pyarrow()
     wide = pa.types.is_large_list(array.type)
+    if pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type):
+        # Casts of list views give broken arrays, as of pyarrow 26.
+        raise EncodeError(f"column 'headers' is of type {array.type}, not a plain list of structs of key and value")
     if not (wide or pa.types.is_list(array.type)):
         kind = pa.list_(pa.struct([("key", pa.binary()), ("value", pa.binary())]))
         array = _cast(array, kind, "headers", "a list of key and value")

@@ -1,7 +1,7 @@
 """The five codecs of Kafka's record formats, with a hard bound on what decompression may produce.
 
-Each decompressor first learns from the framing how much can come out at most, then allocates the smaller of
-that and the limit it is given: one allocation and one pass in the usual case, and a bomb stops at the limit.
+What a frame claims to hold is not believed: room is made for what usually comes out, and more only once that is full.
+So small inputs stay cheap however they are malformed, and a bomb stops at the limit.
 """
 
 import struct
@@ -34,7 +34,11 @@ class Codec(IntEnum):
         """
         number = attributes & 0x07
         if number > cls.ZSTD:
-            raise ProtocolError(f"compression codec {number} is unknown", code=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE)
+            raise ProtocolError(
+                f"compression codec {number} is unknown",
+                where="attributes",
+                code=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            )
         return cls(number)
 
 
@@ -70,12 +74,12 @@ def decompress(codec: Codec, data: Buffer, limit: int, *, legacy_lz4: bool = Fal
     """Decompress `data`, which may give `limit` bytes at most.
 
     Malformed or truncated data is a ProtocolError with CORRUPT_MESSAGE. Too large a result is one with
-    MESSAGE_TOO_LARGE, which makes a Java producer split its batch and try again. `legacy_lz4` accepts any LZ4
-    header checksum, as readers of magic 0 must.
+    MESSAGE_TOO_LARGE, which makes a Java producer split its batch and try again. An offset in the error counts from
+    the start of `data`. `legacy_lz4` accepts any LZ4 header checksum, as readers of magic 0 must.
 
     >>> decompress(Codec.GZIP, compress(Codec.GZIP, bytes(1000)), limit=999)
     Traceback (most recent call last):
-    ottla.wire.errors.ProtocolError: gzip data decompresses to more than the limit of 999 bytes
+    ottla.wire.errors.ProtocolError: gzip data decompresses to more than the limit of 999 bytes (compressed data)
     """
     view = memoryview(data)
     match codec:
@@ -90,50 +94,73 @@ def decompress(codec: Codec, data: Buffer, limit: int, *, legacy_lz4: bool = Fal
             end, most = _lz4_frame(view)
             # Java reads one frame and ignores what follows.
             frame = _lz4_with_checksum(view[:end], first=4) if legacy_lz4 else view[:end]
-            return _decompress_bounded("lz4", cramjam.lz4.decompress_into, frame, most, limit)
+            return _decompress_growing("lz4", cramjam.lz4.decompress_into, frame, min(most, limit), limit)
         case Codec.ZSTD:
-            most = sum(_zstd_frames(view))
-            return _decompress_bounded("zstd", cramjam.zstd.decompress_into, view, most, limit)
+            # Any number of frames, of which those from Java's writer do not tell their size.
+            return _decompress_growing("zstd", cramjam.zstd.decompress_into, view, limit, limit)
+
+
+def moved(error: ProtocolError, start: int, where: str) -> ProtocolError:
+    """The same error, of compressed data that begins at byte `start` of what `where` names a part of.
+
+    >>> moved(ProtocolError("it is malformed", offset=7, where="compressed data"), 61, "records")
+    ProtocolError('it is malformed (records, byte 68)')
+    """
+    return ProtocolError(error.reason, offset=start + (error.offset or 0), where=where, code=error.code)
 
 
 def _corrupt(reason: str, offset: int | None = None) -> ProtocolError:
-    return ProtocolError(reason, offset=offset, code=ErrorCode.CORRUPT_MESSAGE)
+    return ProtocolError(reason, offset=offset, where="compressed data", code=ErrorCode.CORRUPT_MESSAGE)
 
 
 def _check_size(name: str, size: int, limit: int) -> None:
     if size > limit:
         raise ProtocolError(
             f"{name} data decompresses to more than the limit of {limit} bytes",
+            where="compressed data",
             code=ErrorCode.MESSAGE_TOO_LARGE,
         )
 
 
-def _decompress_bounded(name: str, function: Callable[..., int], data: Buffer, most: int, limit: int) -> memoryview:
-    output = bytearray(min(most, limit))
-    try:
-        size = _guarded(name, function, data, output)
-    except ProtocolError as error:
-        if most <= limit:
-            raise
-        # The decoder's complaint is not told apart from lack of room, so say both.
-        raise ProtocolError(
-            f"{name} data does not decompress within the limit of {limit} bytes: {error.reason}",
-            code=ErrorCode.MESSAGE_TOO_LARGE,
-        ) from error
-    return memoryview(output)[:size]
+_USUAL_ROOM = 16 * 1024
+_USUAL_RATIO = 8
+_GROWTH = 4
+# Differs from process to process, as hashes of strings do, so that no data can be made to look like it.
+_UNTOUCHED = hash("untouched").to_bytes(8, "little", signed=True)
 
 
-def _guarded(name: str, function: Callable[..., int], *arguments: Any) -> int:
+def _decompress_growing(name: str, function: Callable[..., int], data: Buffer, most: int, limit: int) -> memoryview:
+    """Decompress into a buffer that grows up to `most` bytes, each time from the start."""
+    size = min(most, _USUAL_ROOM + _USUAL_RATIO * len(data))
+    while True:
+        output = bytearray(size + len(_UNTOUCHED))
+        # What the decoder complains of is not told apart from lack of room, but it fills what room there is.
+        output[size:] = _UNTOUCHED
+        try:
+            written = _guarded(name, function, data, output)
+            break
+        except ProtocolError:
+            if output[size:] == _UNTOUCHED:
+                raise
+            _check_size(name, size + 1, limit)
+            if size == most:
+                raise
+        size = min(most, _GROWTH * size)
+    _check_size(name, written, limit)
+    return memoryview(output)[:written]
+
+
+def _guarded(name: str, function: Callable[..., int], *arguments: Any, offset: int | None = None) -> int:
     """Call into cramjam; whatever it finds wrong with the peer's bytes becomes a ProtocolError."""
     try:
         return function(*arguments)
     except cramjam.DecompressionError as error:
-        raise _corrupt(f"{name} data is malformed: {error}") from error
+        raise _corrupt(f"{name} data is malformed: {error}", offset) from error
     except BaseException as error:
         # A panic of the Rust code is a BaseException, of a class that cannot be imported.
         if type(error).__name__ != "PanicException":
             raise
-        raise _corrupt(f"{name} data is malformed: {error}") from error
+        raise _corrupt(f"{name} data is malformed: {error}", offset) from error
 
 
 # gzip: the standard library is as fast as cramjam here, and stops at a given size of itself.
@@ -145,7 +172,7 @@ _GZIP_LATER_WINDOW = 16 * 1024
 
 def _gzip_decompress(data: memoryview, limit: int) -> memoryview:
     chunks: list[bytes] = []
-    size = position = 0
+    size = position = start = 0
     # Whole at first, as there is nearly always one member; then in small windows: zlib copies the rest of its
     # input at the end of a member, which thousands of tiny members would make quadratic.
     window = max(len(data), 1)
@@ -153,11 +180,11 @@ def _gzip_decompress(data: memoryview, limit: int) -> memoryview:
     while True:
         piece = data[position : position + window]
         if not piece:
-            raise _corrupt(f"gzip data ends within a member, after {len(data)} bytes")
+            raise _corrupt(f"gzip data ends within a member, after {len(data)} bytes", start)
         try:
             chunks.append(member.decompress(piece, limit - size + 1))
         except zlib.error as error:
-            raise _corrupt(f"gzip data is malformed: {error}") from error
+            raise _corrupt(f"gzip data is malformed: {error}", start) from error
         size += len(chunks[-1])
         _check_size("gzip", size, limit)
         position += len(piece) - len(member.unused_data)
@@ -166,6 +193,7 @@ def _gzip_decompress(data: memoryview, limit: int) -> memoryview:
             if data[position : position + 2] != _GZIP_MAGIC:
                 return memoryview(chunks[0] if len(chunks) == 1 else b"".join(chunks))
             member = zlib.decompressobj(_GZIP_WINDOW_BITS)
+            start = position
             window = _GZIP_LATER_WINDOW
 
 
@@ -188,24 +216,37 @@ def _snappy_compress(data: memoryview) -> bytes:
 
 
 def _snappy_decompress(data: memoryview, limit: int) -> memoryview:
-    xerial = len(data) >= len(_XERIAL_HEADER) and data[: len(_XERIAL_MAGIC)] == _XERIAL_MAGIC
-    blocks = list(_xerial_blocks(data)) if xerial else [data]
-    sizes = []
-    for block in blocks:
-        size = _guarded("snappy", cramjam.snappy.decompress_raw_len, block)
-        if size > len(block) * _SNAPPY_MOST_RATIO:
-            raise _corrupt(f"snappy block of {len(block)} bytes claims to hold {size}, more than it can")
-        sizes.append(size)
-    _check_size("snappy", sum(sizes), limit)
-    output = memoryview(bytearray(sum(sizes)))
+    # The blocks are walked twice and not kept: of tiny ones there can be very many.
+    total = 0
+    for start, length in _snappy_blocks(data):
+        total += _snappy_size(data[start : start + length], start)
+    _check_size("snappy", total, limit)
+    output = memoryview(bytearray(total))
     position = 0
-    for block, size in zip(blocks, sizes, strict=True):
-        _guarded("snappy", cramjam.snappy.decompress_raw_into, block, output[position : position + size])
-        position += size
+    for start, length in _snappy_blocks(data):
+        block = data[start : start + length]
+        end = position + _snappy_size(block, start)
+        _guarded("snappy", cramjam.snappy.decompress_raw_into, block, output[position:end], offset=start)
+        position = end
     return output
 
 
-def _xerial_blocks(data: memoryview) -> Iterator[memoryview]:
+def _snappy_size(block: memoryview, start: int) -> int:
+    """Bytes that a block holds, by its own account."""
+    size = _guarded("snappy", cramjam.snappy.decompress_raw_len, block, offset=start)
+    if size > len(block) * _SNAPPY_MOST_RATIO:
+        raise _corrupt(f"snappy block of {len(block)} bytes claims to hold {size}, more than it can", start)
+    return size
+
+
+def _snappy_blocks(data: memoryview) -> Iterator[tuple[int, int]]:
+    """Where each block starts, and its length."""
+    if len(data) >= len(_XERIAL_HEADER) and data[: len(_XERIAL_MAGIC)] == _XERIAL_MAGIC:
+        return _xerial_blocks(data)
+    return iter(((0, len(data)),))
+
+
+def _xerial_blocks(data: memoryview) -> Iterator[tuple[int, int]]:
     # Some writers swap the bytes of the two version numbers; there is only one version, so skip them.
     position = len(_XERIAL_HEADER)
     # Java ignores an incomplete length at the end; what is missing shows in the records.
@@ -219,9 +260,9 @@ def _xerial_blocks(data: memoryview) -> Iterator[memoryview]:
         if not 0 <= length <= len(data) - position:
             raise _corrupt(
                 f"snappy block of {length} bytes does not fit in the {len(data) - position} that follow",
-                position,
+                position - 4,
             )
-        yield data[position : position + length]
+        yield position, length
         position += length
 
 
@@ -259,13 +300,13 @@ def _lz4_with_checksum(frame: Buffer, first: int) -> bytearray:
 def _lz4_frame(data: memoryview) -> tuple[int, int]:
     """Where the first frame of `data` ends, and how many bytes it holds at most."""
     if len(data) < 7:
-        raise _corrupt(f"lz4 data of {len(data)} bytes is too short for a frame")
+        raise _corrupt(f"lz4 data of {len(data)} bytes is too short for a frame", 0)
     magic, flags, block_descriptor = _LZ4_START.unpack_from(data, 0)
     block_size = _LZ4_BLOCK_SIZES.get(block_descriptor >> 4 & 0x07)
     if magic != _LZ4_MAGIC:
-        raise _corrupt(f"lz4 data begins with {magic:#010x}, not with the magic number of a frame")
+        raise _corrupt(f"lz4 data begins with {magic:#010x}, not with the magic number of a frame", 0)
     if flags >> 6 != 1 or flags & 0x01 or block_size is None:
-        raise _corrupt(f"lz4 frame has unsupported flags {flags:#04x} {block_descriptor:#04x}")
+        raise _corrupt(f"lz4 frame has unsupported flags {flags:#04x} {block_descriptor:#04x}", 4)
     checksum_length = 4 if flags & 0x10 else 0
     position = _lz4_header_length(flags)
     most = 0
@@ -279,10 +320,10 @@ def _lz4_frame(data: memoryview) -> tuple[int, int]:
             break
         stored = length & 0x7FFFFFFF
         if stored > block_size:
-            raise _corrupt(f"lz4 block of {stored} bytes is over the frame's {block_size}", position)
+            raise _corrupt(f"lz4 block of {stored} bytes is over the frame's {block_size}", position - 4)
         most += stored if length != stored else min(block_size, stored * _LZ4_MOST_RATIO)
         position += stored + checksum_length
-    raise _corrupt(f"lz4 frame is cut short after {len(data)} bytes")
+    raise _corrupt(f"lz4 frame is cut short after {len(data)} bytes", len(data))
 
 
 def xxh32_short(data: Buffer) -> int:
@@ -305,44 +346,3 @@ def xxh32_short(data: Buffer) -> int:
     digest = (digest ^ digest >> 15) * 0x85EBCA77 & _MASK32
     digest = (digest ^ digest >> 13) * prime3 & _MASK32
     return digest ^ digest >> 16
-
-
-# zstd: any number of frames. Java's writer leaves out the content size, so the blocks have to tell.
-
-_ZSTD_MAGIC = 0xFD2FB528
-_ZSTD_SKIPPABLE = 0x184D2A50
-_ZSTD_BLOCK_SIZE = 128 * 1024
-
-
-def _zstd_frames(data: memoryview) -> Iterator[int]:
-    """For each frame, how many bytes it holds at most."""
-    position = 0
-    # The decoder tells what is wrong with a frame; here it is enough never to promise too little.
-    while position + 8 <= len(data):
-        magic, length = struct.unpack_from("<II", data, position)
-        if magic & 0xFFFFFFF0 == _ZSTD_SKIPPABLE:
-            position += 8 + length
-            continue
-        if magic != _ZSTD_MAGIC:
-            return
-        descriptor = data[position + 4]
-        single_segment = descriptor >> 5 & 1
-        size_length = (single_segment, 2, 4, 8)[descriptor >> 6]
-        position += 5 + (1 - single_segment) + (0, 1, 2, 4)[descriptor & 3]
-        size = int.from_bytes(data[position : position + size_length], "little")
-        position += size_length
-        position, most = _zstd_blocks(data, position)
-        position += 4 if descriptor & 0x04 else 0
-        yield min(most, size + (256 if size_length == 2 else 0)) if size_length else most
-
-
-def _zstd_blocks(data: memoryview, position: int) -> tuple[int, int]:
-    most = 0
-    while position + 3 <= len(data):
-        header = int.from_bytes(data[position : position + 3], "little")
-        kind, length = header >> 1 & 3, header >> 3
-        position += 3 + (1 if kind == 1 else length)
-        most += _ZSTD_BLOCK_SIZE if kind == 2 else length
-        if header & 1:
-            break
-    return position, most

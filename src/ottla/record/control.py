@@ -1,15 +1,15 @@
 """Control batches: the markers with which a coordinator ends a transaction in a partition."""
 
 from enum import IntEnum
-from struct import Struct
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from ottla.record.build import build_batch
 from ottla.record.kernels import Record
+from ottla.wire.embedded import decode_versioned, encode_versioned
+from ottla.wire.embedded.control import ControlRecordTypeSchema, EndTxnMarker
 from ottla.wire.errors import ErrorCode, ProtocolError
 
-_KEY = Struct(">hh")
-_MARKER = Struct(">hi")
+T = TypeVar("T")
 
 
 class ControlType(IntEnum):
@@ -32,10 +32,7 @@ def control_type(record: Record) -> int:
     >>> control_type(Record(0, 0, bytes([0, 0, 0, 1]), None)) == ControlType.COMMIT
     True
     """
-    version, number = _unpack(_KEY, record.key, "control key")
-    if version < 0:
-        raise _invalid(f"version {version} is negative", "control key")
-    return number
+    return _decoded(ControlRecordTypeSchema, record.key, "control key").type
 
 
 def read_end_marker(record: Record) -> EndMarker | None:
@@ -43,11 +40,8 @@ def read_end_marker(record: Record) -> EndMarker | None:
     number = control_type(record)
     if number not in (ControlType.ABORT, ControlType.COMMIT):
         return None
-    # Later versions may only add fields, so what follows these is left alone.
-    version, coordinator_epoch = _unpack(_MARKER, record.value, "end transaction marker")
-    if version < 0:
-        raise _invalid(f"version {version} is negative", "end transaction marker")
-    return EndMarker(number == ControlType.COMMIT, coordinator_epoch)
+    marker = _decoded(EndTxnMarker, record.value, "end transaction marker")
+    return EndMarker(number == ControlType.COMMIT, marker.coordinator_epoch)
 
 
 def build_end_marker(
@@ -69,9 +63,10 @@ def build_end_marker(
     >>> read_end_marker(records(Batch(marker))[0])
     EndMarker(commit=True, coordinator_epoch=3)
     """
-    key = _KEY.pack(0, ControlType.COMMIT if commit else ControlType.ABORT)
+    key = encode_versioned(ControlRecordTypeSchema(type=ControlType.COMMIT if commit else ControlType.ABORT), 0)
+    marker = encode_versioned(EndTxnMarker(coordinator_epoch=coordinator_epoch), 0)
     return build_batch(
-        [Record(base_offset, timestamp_ms, key, _MARKER.pack(0, coordinator_epoch))],
+        [Record(base_offset, timestamp_ms, key, marker)],
         leader_epoch=leader_epoch,
         producer_id=producer_id,
         producer_epoch=producer_epoch,
@@ -80,13 +75,11 @@ def build_end_marker(
     )
 
 
-def _unpack(layout: Struct, data: bytes | None, where: str) -> tuple[int, int]:
-    if data is None or len(data) < layout.size:
-        found = "null" if data is None else f"{len(data)} bytes"
-        raise _invalid(f"{found} where at least {layout.size} bytes are needed", where)
-    first, second = layout.unpack_from(data)
-    return first, second
-
-
-def _invalid(reason: str, where: str) -> ProtocolError:
-    return ProtocolError(reason, where=where, code=ErrorCode.INVALID_RECORD)
+def _decoded(cls: type[T], data: bytes | None, where: str) -> T:
+    if data is None:
+        raise ProtocolError("it is null", where=where, code=ErrorCode.INVALID_RECORD)
+    try:
+        return decode_versioned(cls, data, from_the_future=True)
+    except ProtocolError as error:
+        # The batch around it can be answered, and it is the record that is at fault.
+        raise ProtocolError(error.reason, offset=error.offset, where=where, code=ErrorCode.INVALID_RECORD) from error

@@ -1,14 +1,16 @@
 """Between the record formats: old message sets up to v2 batches, batches down to what old consumers read."""
 
-from ottla.record._kernel_types import Buffer
-from ottla.record.batch import Batch, batches
-from ottla.record.build import build_batch
-from ottla.record.compression import Codec
-from ottla.record.kernels import Record, read
-from ottla.record.legacy import Budget, Message, build_message_set, entries, messages, unwrap
-from ottla.wire.errors import EncodeError, ErrorCode, ProtocolError
+from collections.abc import Iterator
+from itertools import groupby
 
-_LARGEST_INT32 = 2**31 - 1
+from ottla.record._kernel_types import SMALLEST_INT64, Buffer
+from ottla.record._legacy_types import magic_error
+from ottla.record.batch import Batch, batches
+from ottla.record.build import BatchBuilder
+from ottla.record.compression import Codec
+from ottla.record.kernels import MessageRun, MessageTotals, MessageWriter, append_run
+from ottla.record.legacy import Budget, first_offset_of, pieces, runs, runs_of, wrap
+from ottla.wire.errors import ErrorCode, ProtocolError
 
 
 def upconvert(
@@ -27,25 +29,24 @@ def upconvert(
     as a broker does with what is produced. They keep their timestamps, -1 in magic 0, unless the broker stamps the
     batch with `append_time`. The codec is that of the last wrapper unless another is asked for.
 
+    >>> from ottla.record import Batch, Record
+    >>> from ottla.record.legacy import build_message_set
     >>> old = build_message_set([Record(0, -1, b"k", b"v"), Record(1, -1, None, b"w")], magic=0)
     >>> batch = Batch(upconvert(old, limit=1 << 20, base_offset=70))
     >>> batch.base_offset, batch.last_offset, batch.max_timestamp
     (70, 71, -1)
     """
-    found = list(messages(message_set, limit, partial_tail=partial_tail))
+    found = list(runs(message_set, limit, partial_tail=partial_tail))
     if not found:
         return b""
-    if base_offset is None:
-        _check_offsets(found)
-        converted = [Record(m.offset, m.timestamp, m.key, m.value) for m in found]
-    else:
-        converted = [Record(offset, m.timestamp, m.key, m.value) for offset, m in enumerate(found, start=base_offset)]
-    if append_time is None:
-        append_time = _common_append_time(found)
     if codec is None:
-        codec = next((m.codec for m in reversed(found) if m.codec is not Codec.NONE), Codec.NONE)
-    _check_timestamps(found)
-    return build_batch(converted, codec, append_time=append_time, level=level)
+        codec = next((Codec(run.codec) for run in reversed(found) if run.codec), Codec.NONE)
+    renumber = base_offset is not None
+    builder = BatchBuilder(
+        codec, base_offset=first_offset_of(found[0]) if base_offset is None else base_offset, level=level
+    )
+    totals = [append_run(builder, run, renumber) for run in found]
+    return builder.build(append_time=_common_append_time(totals) if append_time is None else append_time)
 
 
 def downconvert(run: Buffer, magic: int, limit: int, *, first_offset: int = 0, zstd_as: Codec | None = None) -> bytes:
@@ -58,21 +59,23 @@ def downconvert(run: Buffer, magic: int, limit: int, *, first_offset: int = 0, z
     Old consumers take each message that is not compressed for wanted, so those before `first_offset` are left out;
     within a wrapper they skip by themselves. The result is empty if nothing of the run is for applications.
 
+    >>> from ottla.record import Record, build_batch
+    >>> from ottla.record.legacy import entries
     >>> new = build_batch([Record(n, 1500, None, b"v", [("trace", b"1")]) for n in range(5, 9)])
-    >>> [message.offset for message in messages(downconvert(new, 1, limit=1 << 20, first_offset=7), limit=0)]
+    >>> [entry.offset for entry in entries(downconvert(new, 1, limit=1 << 20, first_offset=7))]
     [7, 8]
     """
     _check_old(magic)
     budget = Budget(limit)
     parts: list[Buffer] = []
-    for item in batches(run):
-        if isinstance(item, Batch):
-            if not item.control:
-                parts.append(_batch_down(item, magic, budget, first_offset, zstd_as))
-        elif item.magic <= magic:
-            parts.append(item.data)
+    for found, group in groupby(batches(run), lambda item: max(item.magic, magic)):
+        if found == magic:
+            parts += (item.data for item in group)
+        elif found == 1:
+            parts += _reformatted(b"".join(item.data for item in group), magic, budget, first_offset)
         else:
-            parts += (_rewritten(entry, magic, budget, first_offset) for entry in entries(item.data))
+            wanted = (item for item in group if isinstance(item, Batch) and not item.control)
+            parts += (_batch_down(batch, magic, budget, first_offset, zstd_as) for batch in wanted)
     return b"".join(parts)
 
 
@@ -82,18 +85,19 @@ def reformat(message_set: Buffer, magic: int, limit: int, *, partial_tail: bool 
     Wrappers stay wrappers with the same messages, in the same codec and at the same offsets, and may decompress to
     `limit` bytes. What comes from magic 0 has the timestamp -1.
 
+    >>> from ottla.record import Record
+    >>> from ottla.record.legacy import build_message_set
     >>> old = build_message_set([Record(5, -1, None, b"v")], magic=0)
     >>> reformat(old, 1, limit=0) == build_message_set([Record(5, -1, None, b"v")], magic=1)
     True
     """
     _check_old(magic)
-    budget = Budget(limit)
-    return b"".join(_rewritten(entry, magic, budget) for entry in entries(message_set, partial_tail=partial_tail))
+    return b"".join(_reformatted(message_set, magic, Budget(limit), partial_tail=partial_tail))
 
 
 def _check_old(magic: int) -> None:
     if magic not in (0, 1):
-        raise EncodeError(f"a message set has magic 0 or 1, not {magic}")
+        raise magic_error(magic)
 
 
 def _batch_down(batch: Batch, magic: int, budget: Budget, first_offset: int, zstd_as: Codec | None) -> bytes:
@@ -110,43 +114,42 @@ def _batch_down(batch: Batch, magic: int, budget: Budget, first_offset: int, zst
     section = batch.section(budget.left)
     if batch.codec is not Codec.NONE:
         budget.left -= len(section)
-    kept = read(section, batch.count, batch.base_offset, batch.base_timestamp, batch.append_time)
-    if codec is Codec.NONE:
-        kept = [record for record in kept if record.offset >= first_offset]
-    return build_message_set(kept, magic, codec, log_append_time=batch.log_append_time, drop_headers=True)
+    writer = MessageWriter(magic, wrapped=codec is not Codec.NONE)
+    writer.extend_section(
+        section,
+        batch.count,
+        batch.base_offset,
+        batch.base_timestamp,
+        batch.append_time,
+        first_offset if codec is Codec.NONE else SMALLEST_INT64,
+    )
+    return wrap(writer, codec, log_append_time=batch.log_append_time)
 
 
-def _rewritten(entry: Message, magic: int, budget: Budget, first_offset: int | None = None) -> bytes:
-    found = list(unwrap(entry, budget))
-    if entry.codec is Codec.NONE and first_offset is not None and entry.offset < first_offset:
-        return b""
-    _check_offsets(found)
-    kept = [Record(message.offset, message.timestamp, message.key, message.value) for message in found]
-    return build_message_set(kept, magic, entry.codec, log_append_time=entry.log_append_time)
+def _reformatted(
+    message_set: Buffer,
+    magic: int,
+    budget: Budget,
+    first_offset: int = SMALLEST_INT64,
+    *,
+    partial_tail: bool = True,
+) -> Iterator[bytes]:
+    for piece in pieces(message_set, partial_tail=partial_tail):
+        if isinstance(piece, MessageRun):
+            writer = MessageWriter(magic)
+            writer.extend_run(piece, first_offset)
+            yield bytes(writer.messages())
+        else:
+            writer = MessageWriter(magic, wrapped=True)
+            for run in runs_of(piece, budget):
+                writer.extend_run(run)
+            yield wrap(writer, piece.codec, log_append_time=piece.log_append_time)
 
 
-def _common_append_time(found: list[Message]) -> int | None:
+def _common_append_time(totals: list[MessageTotals]) -> int | None:
     """The time at which all messages were appended, if there is one; only then can a batch say so for all."""
-    first = found[0]
-    if all(message.log_append_time and message.timestamp == first.timestamp for message in found):
-        return first.timestamp
-    return None
-
-
-def _check_offsets(found: list[Message]) -> None:
-    last = found[0].offset - 1
-    for message in found:
-        if message.offset <= last or message.offset - found[0].offset > _LARGEST_INT32:
-            raise _invalid(f"offset {message.offset} follows {last} in a set that begins at {found[0].offset}")
-        last = message.offset
-
-
-def _check_timestamps(found: list[Message]) -> None:
-    first = found[0].timestamp
-    for message in found:
-        if not -(2**63) <= message.timestamp - first < 2**63:
-            raise _invalid(f"timestamps {first} and {message.timestamp} are too far apart for one batch")
-
-
-def _invalid(reason: str) -> ProtocolError:
-    return ProtocolError(reason, where="message set", code=ErrorCode.INVALID_RECORD)
+    first = totals[0].min_timestamp
+    for part in totals:
+        if part.log_append_times < part.messages or not part.min_timestamp == part.max_timestamp == first:
+            return None
+    return first

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from ottla.native import load_compiled
 from ottla.record._kernel_types import BinaryColumn, ColumnBuffers, HeaderColumn, Summary
+from ottla.record._legacy_types import MessageRun, MessageTotals, StoredMessage
 
 _compiled = load_compiled("ottla.record._kernels")
 
@@ -11,9 +12,35 @@ COMPILED = _compiled is not None
 """Whether the compiled kernels are in use."""
 
 if TYPE_CHECKING or _compiled is None:
-    from ottla.record._twin import Columns, Record, RecordWriter, read, scan
+    from ottla.record._twin import (
+        Columns,
+        MessageWriter,
+        Record,
+        RecordWriter,
+        append_run,
+        last_offset,
+        message_at,
+        read,
+        read_run,
+        run_end,
+        scan,
+        scan_run,
+    )
 else:
-    from ottla.record._kernels import Columns, Record, RecordWriter, read, scan
+    from ottla.record._kernels import (
+        Columns,
+        MessageWriter,
+        Record,
+        RecordWriter,
+        append_run,
+        last_offset,
+        message_at,
+        read,
+        read_run,
+        run_end,
+        scan,
+        scan_run,
+    )
 
 __all__ = [
     "COMPILED",
@@ -21,9 +48,19 @@ __all__ = [
     "ColumnBuffers",
     "Columns",
     "HeaderColumn",
+    "MessageRun",
+    "MessageTotals",
+    "MessageWriter",
     "Record",
     "RecordWriter",
+    "StoredMessage",
     "Summary",
+    "append_run",
+    "last_offset",
+    "message_at",
     "read",
+    "read_run",
+    "run_end",
     "scan",
+    "scan_run",
 ]

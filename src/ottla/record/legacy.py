@@ -3,17 +3,21 @@
 A set is a plain run of entries: offset, size, CRC-32, magic, attributes, in magic 1 a timestamp, key, value. A
 compressed set is one entry, the wrapper, whose value holds a compressed set. Inside, magic 0 has absolute offsets;
 magic 1 counts from the first message and the wrapper's own offset is that of the last one.
+
+The kernels do the work on runs of plain messages. Here is how the runs are found: between wrappers and inside them.
 """
 
 import struct
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 from zlib import crc32
 
-from ottla.record._kernel_types import Buffer
+from ottla.record._kernel_types import LARGEST_INT64, Buffer
+from ottla.record._legacy_types import LOG_APPEND_TIME, MessageFault, message_error, unfit_error
 from ottla.record.compression import Codec, compress, decompress
-from ottla.record.kernels import Record
+from ottla.record.kernels import MessageRun, MessageWriter, Record, last_offset, message_at, read_run, run_end, scan_run
 from ottla.wire.errors import EncodeError, ErrorCode, ProtocolError
 
 NO_TIMESTAMP = -1
@@ -22,16 +26,9 @@ NO_TIMESTAMP = -1
 DEEPEST_NESTING = 4
 """How many wrappers may enclose a message. Clients write one; the format's definition allows any number."""
 
-# By magic: offset, CRC, attributes, in magic 1 the timestamp, and the key's length; size and magic are skipped.
-_ENTRY_HEADER = (struct.Struct(">q4xIxbi"), struct.Struct(">q4xIxbqi"))
-_ENTRY_START = struct.Struct(">qi")
-_CRC = struct.Struct(">I")
-_BODY = (struct.Struct(">bb"), struct.Struct(">bbq"))
-_INT32 = struct.Struct(">i")
-_LOG_APPEND_TIME = 0x08
-_LARGEST_OFFSET = 2**63 - 1
-# Bytes of a message without key and value, by magic: CRC, magic, attributes, timestamp and the two lengths.
-_SMALLEST_MESSAGE = (14, 22)
+_ENTRY_START = struct.Struct(">qiI")
+# Magic, attributes, in magic 1 the timestamp, no key, and the length of the value.
+_WRAPPER_BODY = (struct.Struct(">bbii"), struct.Struct(">bbqii"))
 
 
 class Message(NamedTuple):
@@ -62,23 +59,7 @@ def entries(buffer: Buffer, *, partial_tail: bool = True) -> Iterator[Message]:
     >>> [entry.codec.name for entry in entries(build_message_set([Record(7, 0, None, b"v")], 1, Codec.GZIP))]
     ['GZIP']
     """
-    view = memoryview(buffer)
-    position, end = 0, len(view)
-    while position < end:
-        left = end - position
-        if left < _ENTRY_START.size:
-            size = -1
-        else:
-            _, size = _ENTRY_START.unpack_from(view, position)
-            if size < _SMALLEST_MESSAGE[0]:
-                raise _corrupt(f"message size {size} is below {_SMALLEST_MESSAGE[0]}", position)
-        if size < 0 or size > left - _ENTRY_START.size:
-            if partial_tail:
-                return
-            raise _corrupt(f"the last message is cut short: {left} bytes are left", position)
-        following = position + _ENTRY_START.size + size
-        yield _parse(view, position, following)
-        position = following
+    return _entries(_whole(buffer), partial_tail)
 
 
 def messages(buffer: Buffer, limit: int, *, partial_tail: bool = True) -> Iterator[Message]:
@@ -86,17 +67,29 @@ def messages(buffer: Buffer, limit: int, *, partial_tail: bool = True) -> Iterat
 
     Offsets are absolute. `codec` is that of the wrapper; so is the timestamp if it is the time of the append.
     """
+    for run in runs(buffer, limit, partial_tail=partial_tail):
+        for message in _entries(run, False):
+            yield message._replace(codec=Codec(run.codec))
+
+
+def pieces(buffer: Buffer, *, partial_tail: bool = True) -> Iterator[MessageRun | Message]:
+    """A message set as the kernels take it: runs of plain messages, and the wrappers among them."""
+    return _pieces(_whole(buffer), partial_tail)
+
+
+def runs_of(piece: MessageRun | Message, budget: Budget) -> Iterator[MessageRun]:
+    """The runs of messages inside a wrapper, or the run itself."""
+    return iter((piece,)) if isinstance(piece, MessageRun) else _inside(piece, budget, 1)
+
+
+def runs(buffer: Buffer, limit: int, *, partial_tail: bool = True) -> Iterator[MessageRun]:
+    """The messages of a set with those inside wrappers, as runs of plain messages.
+
+    They may decompress to `limit` bytes together.
+    """
     budget = Budget(limit)
-    for entry in entries(buffer, partial_tail=partial_tail):
-        if entry.codec is Codec.NONE:
-            yield entry
-        else:
-            yield from _inside(entry, budget, 1)
-
-
-def unwrap(entry: Message, budget: Budget) -> Iterator[Message]:
-    """The messages inside an entry, or the entry itself if it is no wrapper."""
-    return iter((entry,)) if entry.codec is Codec.NONE else _inside(entry, budget, 1)
+    for piece in pieces(buffer, partial_tail=partial_tail):
+        yield from runs_of(piece, budget)
 
 
 def read_messages(buffer: Buffer, limit: int, *, partial_tail: bool = True) -> list[Record]:
@@ -106,10 +99,8 @@ def read_messages(buffer: Buffer, limit: int, *, partial_tail: bool = True) -> l
     >>> [(record.offset, record.value) for record in read_messages(produced, limit=1 << 20)]
     [(7, b'v'), (9, b'w')]
     """
-    return [
-        Record(offset, timestamp, key, value)
-        for offset, timestamp, key, value, _, _, _ in messages(buffer, limit, partial_tail=partial_tail)
-    ]
+    parts = [read_run(run) for run in runs(buffer, limit, partial_tail=partial_tail)]
+    return parts[0] if len(parts) == 1 else list(chain.from_iterable(parts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,17 +139,26 @@ def check(buffer: Buffer, limit: int) -> MessageSetSummary:
     max_timestamp = NO_TIMESTAMP
     log_append_time = False
     sequential = True
-    for entry in entries(buffer, partial_tail=False):
-        entry_count += 1
-        magics.add(entry.magic)
-        for number, message in enumerate(unwrap(entry, budget)):
-            message_count += 1
-            magics.add(message.magic)
-            codecs.add(message.codec)
-            null_keys += message.key is None
-            max_timestamp = max(max_timestamp, message.timestamp)
-            log_append_time |= message.log_append_time
-            sequential &= entry.codec is Codec.NONE or message.offset == number
+    for piece in pieces(buffer, partial_tail=False):
+        before = message_count
+        for run in runs_of(piece, budget):
+            totals = scan_run(run)
+            if totals.magic_1:
+                magics.add(1)
+            if totals.magic_1 < totals.messages:
+                magics.add(0)
+            codecs.add(Codec(run.codec))
+            null_keys += totals.null_keys
+            max_timestamp = max(max_timestamp, totals.max_timestamp)
+            log_append_time |= totals.log_append_times > 0
+            expected = message_count - before
+            sequential &= not run.codec or (totals.consecutive and totals.first_offset == expected)
+            message_count += totals.messages
+        if isinstance(piece, MessageRun):
+            entry_count += message_count - before
+        else:
+            entry_count += 1
+            magics.add(piece.magic)
     return MessageSetSummary(
         entry_count=entry_count,
         message_count=message_count,
@@ -169,6 +169,13 @@ def check(buffer: Buffer, limit: int) -> MessageSetSummary:
         log_append_time=log_append_time,
         sequential_offsets=sequential,
     )
+
+
+def first_offset_of(run: MessageRun) -> int:
+    """The offset of a run's first message."""
+    message = message_at(run, run.start)
+    assert message is not None, "a run has whole messages, and at least one"
+    return message.offset
 
 
 def build_message_set(
@@ -188,133 +195,102 @@ def build_message_set(
     >>> build_message_set([Record(0, 0, None, b"v")], magic=0).hex(" ", -4)
     '00000000 00000000 0000000f d20cbff5 0000ffff ffff0000 000176'
     """
-    if magic not in (0, 1):
-        raise EncodeError(f"a message set has magic 0 or 1, not {magic}")
+    writer = MessageWriter(magic, wrapped=codec is not Codec.NONE)
+    writer.extend_records(records, drop_headers, log_append_time)
+    return wrap(writer, codec, level=level, log_append_time=log_append_time)
+
+
+def wrap(writer: MessageWriter, codec: Codec, *, level: int | None = None, log_append_time: bool = False) -> bytes:
+    """What was written as a message set: with a codec as one wrapper, which says `log_append_time` for them all."""
     if codec is Codec.ZSTD:
-        raise EncodeError(f"zstd needs record batches of magic 2, and cannot be used with magic {magic}")
-    attributes = _LOG_APPEND_TIME if log_append_time and magic else 0
-    relative = magic == 1 and codec is not Codec.NONE
-    first_offset = last_offset = None
-    max_timestamp = NO_TIMESTAMP
-    parts: list[bytes] = []
-    for record in records:
-        if record.headers and not drop_headers:
-            raise EncodeError(f"record {record.offset} has headers, which magic {magic} cannot carry")
-        if first_offset is None or last_offset is None:
-            first_offset = last_offset = record.offset
-        elif record.offset <= last_offset:
-            raise EncodeError(f"offset {record.offset} does not follow {last_offset}")
-        last_offset = record.offset
-        max_timestamp = max(max_timestamp, record.timestamp)
-        offset = record.offset - first_offset if relative else record.offset
-        _append(parts, offset, magic, attributes, record.timestamp, record.key, record.value)
-    if codec is Codec.NONE or last_offset is None:
-        return b"".join(parts)
-    value = compress(codec, b"".join(parts), level, legacy_lz4=magic == 0)
-    wrapper: list[bytes] = []
-    _append(wrapper, last_offset, magic, attributes | codec, max_timestamp, None, value)
-    return b"".join(wrapper)
-
-
-def _append(
-    parts: list[bytes],
-    offset: int,
-    magic: int,
-    attributes: int,
-    timestamp: int,
-    key: bytes | None,
-    value: bytes | None,
-) -> None:
+        raise EncodeError(f"zstd needs record batches of magic 2, and cannot be used with magic {writer.magic}")
+    if codec is Codec.NONE or not writer.count:
+        return bytes(writer.messages())
+    value = compress(codec, writer.messages(), level, legacy_lz4=writer.magic == 0)
+    attributes = codec | LOG_APPEND_TIME if log_append_time and writer.magic else codec
+    fixed = (writer.magic, attributes, writer.max_timestamp) if writer.magic else (writer.magic, attributes)
     try:
-        fixed = _BODY[0].pack(0, attributes) if magic == 0 else _BODY[1].pack(1, attributes, timestamp)
-        key_length = _INT32.pack(-1 if key is None else len(key))
-        value_length = _INT32.pack(-1 if value is None else len(value))
-        body = b"".join((fixed, key_length, key or b"", value_length, value or b""))
-        parts.append(_ENTRY_START.pack(offset, len(body) + _CRC.size))
+        body = _WRAPPER_BODY[writer.magic].pack(*fixed, -1, len(value))
+        start = _ENTRY_START.pack(writer.last_offset, len(body) + len(value) + 4, crc32(value, crc32(body)))
     except struct.error as error:
-        raise EncodeError(f"the message at offset {offset} does not fit the format: {error}") from error
-    parts += (_CRC.pack(crc32(body)), body)
+        raise unfit_error(writer.last_offset) from error
+    return b"".join((start, body, value))
 
 
-def _corrupt(reason: str, offset: int | None = None) -> ProtocolError:
-    return ProtocolError(reason, offset=offset, where="message set", code=ErrorCode.CORRUPT_MESSAGE)
+def _whole(buffer: Buffer) -> MessageRun:
+    view = memoryview(buffer)
+    return MessageRun(view, 0, len(view))
 
 
-def _invalid(reason: str, offset: int | None = None) -> ProtocolError:
-    """For what the CRC vouches for, so that sending it again cannot help."""
-    return ProtocolError(reason, offset=offset, where="message set", code=ErrorCode.INVALID_RECORD)
+def _entry_at(run: MessageRun, position: int, partial_tail: bool) -> tuple[Message, int] | None:
+    """An entry and the position after it, or None if it is a partial one that may be left out."""
+    stored = message_at(run, position)
+    if stored is None:
+        if partial_tail:
+            return None
+        raise message_error(MessageFault.CUT, position, run.stop - position)
+    offset, timestamp, key, value, magic, codec, log_append_time, end = stored
+    return Message(offset, timestamp, key, value, magic, Codec.of(codec), log_append_time), end
 
 
-def _parse(view: memoryview, start: int, end: int) -> Message:
-    magic = view[start + 16]
-    if magic > 1:
-        raise _corrupt(f"magic {magic} is not that of a message set", start + 16)
-    if end - start < _ENTRY_HEADER[magic].size + _INT32.size:
-        size, smallest = end - start - _ENTRY_START.size, _SMALLEST_MESSAGE[magic]
-        raise _corrupt(f"message size {size} is below {smallest}", start + 8)
-    if magic == 1:
-        offset, crc, attributes, timestamp, key_length = _ENTRY_HEADER[1].unpack_from(view, start)
-    else:
-        offset, crc, attributes, key_length = _ENTRY_HEADER[0].unpack_from(view, start)
-        timestamp = NO_TIMESTAMP
-    actual = crc32(view[start + 16 : end])
-    if actual != crc:
-        raise _corrupt(f"the message's CRC is {crc:#010x}, its bytes give {actual:#010x}", start + 12)
-    position = start + _ENTRY_HEADER[magic].size
-    key = value = None
-    if key_length != -1:
-        # The value's length has its place in any case, so a key may not reach into the last four bytes.
-        if not 0 <= key_length <= end - _INT32.size - position:
-            raise _invalid(f"key length {key_length} is below -1 or beyond the message", position - _INT32.size)
-        key = bytes(view[position : position + key_length])
-        position += key_length
-    (value_length,) = _INT32.unpack_from(view, position)
-    position += _INT32.size
-    if value_length != -1:
-        # Kafka looks at nothing after the value, and neither does this.
-        if not 0 <= value_length <= end - position:
-            raise _invalid(f"value length {value_length} is below -1 or beyond the message", position - _INT32.size)
-        value = bytes(view[position : position + value_length])
-    codec = Codec.of(attributes) if attributes & 0x07 else Codec.NONE
-    return Message(offset, timestamp, key, value, magic, codec, bool(magic and attributes & _LOG_APPEND_TIME))
+def _entries(run: MessageRun, partial_tail: bool) -> Iterator[Message]:
+    position = run.start
+    while position < run.stop:
+        found = _entry_at(run, position, partial_tail)
+        if found is None:
+            return
+        entry, position = found
+        yield entry
 
 
-def _inside(wrapper: Message, budget: Budget, depth: int) -> Iterator[Message]:
-    name = f"the {wrapper.codec.name.lower()} wrapper at offset {wrapper.offset}"
+def _pieces(whole: MessageRun, partial_tail: bool) -> Iterator[MessageRun | Message]:
+    position = whole.start
+    while position < whole.stop:
+        end = run_end(whole, position)
+        if end > position:
+            yield whole._replace(start=position, stop=end)
+            position = end
+            continue
+        # What is not plain is a wrapper, unless it is malformed or cut short.
+        found = _entry_at(whole, position, partial_tail)
+        if found is None:
+            return
+        wrapper, position = found
+        yield wrapper
+
+
+def _inside(wrapper: Message, budget: Budget, depth: int) -> Iterator[MessageRun]:
     if wrapper.codec is Codec.ZSTD:
-        raise _invalid(f"{name} has magic {wrapper.magic}, for which zstd is not defined")
+        raise _bad_wrapper(wrapper, f"has magic {wrapper.magic}, for which zstd is not defined")
     if not wrapper.value:
-        raise _invalid(f"{name} has no value")
+        raise _bad_wrapper(wrapper, "has no value")
     if depth > DEEPEST_NESTING:
-        raise _invalid(f"{name} is itself wrapped {DEEPEST_NESTING} times")
+        raise _bad_wrapper(wrapper, f"is itself wrapped {DEEPEST_NESTING} times")
     data = decompress(wrapper.codec, wrapper.value, budget.left, legacy_lz4=wrapper.magic == 0)
     budget.left -= len(data)
     if not data:
-        raise _invalid(f"{name} holds no message")
-    base_offset = _base_offset(wrapper, data)
-    for offset, timestamp, key, value, magic, codec, _ in entries(data, partial_tail=False):
-        if base_offset and not 0 <= offset + base_offset <= _LARGEST_OFFSET:
-            raise _invalid(f"{name} has offset {offset} relative to {base_offset}, which is out of range")
-        # The type of timestamp is the wrapper's to say, and with it whose timestamp it is.
-        log_append_time = wrapper.log_append_time and magic == 1
-        if log_append_time:
-            timestamp = wrapper.timestamp
-        offset += base_offset
-        if codec is Codec.NONE:
-            yield Message(offset, timestamp, key, value, magic, wrapper.codec, log_append_time)
+        raise _bad_wrapper(wrapper, "holds no message")
+    append_time = wrapper.timestamp if wrapper.log_append_time else None
+    whole = MessageRun(data, 0, len(data), wrapper.codec, _shift(wrapper, data), append_time)
+    for piece in _pieces(whole, partial_tail=False):
+        if isinstance(piece, MessageRun):
+            yield piece
         else:
-            yield from _inside(Message(offset, timestamp, key, value, magic, codec, log_append_time), budget, depth + 1)
+            yield from _inside(piece, budget, depth + 1)
 
 
-def _base_offset(wrapper: Message, data: memoryview) -> int:
+def _shift(wrapper: Message, data: Buffer) -> int:
     """What to add to the offsets inside a wrapper."""
     # Some versions of librdkafka leave a produced wrapper's offset at 0, whatever is inside.
     if wrapper.magic == 0 or wrapper.offset == 0:
         return 0
-    position = last_offset = 0
-    while len(data) - position >= _ENTRY_START.size:
-        last_offset, size = _ENTRY_START.unpack_from(data, position)
-        position += _ENTRY_START.size + max(size, 0)
-    if last_offset > wrapper.offset:
-        raise _invalid(f"wrapper offset {wrapper.offset} is below that of its last message, {last_offset}")
-    return wrapper.offset - last_offset
+    last = last_offset(data)
+    if not 0 <= wrapper.offset - last <= LARGEST_INT64:
+        raise _bad_wrapper(wrapper, f"has an offset below that of its last message, {last}, or too far above")
+    return wrapper.offset - last
+
+
+def _bad_wrapper(wrapper: Message, reason: str) -> ProtocolError:
+    """For what the CRC vouches for, so that sending it again cannot help."""
+    name = f"the {wrapper.codec.name.lower()} wrapper at offset {wrapper.offset}"
+    return ProtocolError(f"{name} {reason}", where="message set", code=ErrorCode.INVALID_RECORD)

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from ottla.native import load_compiled
 from ottla.wire import decoding, encoding
-from ottla.wire.errors import ProtocolError
+from ottla.wire.errors import MalformedError, ProtocolError
 from ottla.wire.schema import Bytes, Schema, schema_of
 from ottla.wire.walk import find_unencodable, walk
 
@@ -49,13 +49,13 @@ def compiled_engine() -> Engine | None:
         found = plans.get((schema.cls, version))
         if found is None:
             flexible = version in schema.flexible
-            found = codec.Plan(schema, version, flexible, decoding.minimum_size)
+            found = codec.Plan(schema, version, flexible)
             plans[schema.cls, version] = found
         return found
 
     return Engine(
         lambda schema, version: partial(codec.decode, plan(schema, version)),
-        lambda schema, version: partial(codec.encode, encoding.place_records, plan(schema, version)),
+        lambda schema, version: partial(codec.encode, plan(schema, version)),
     )
 
 
@@ -95,7 +95,7 @@ def make_decoder(engine: Engine, cls: type[T], version: int) -> Decoder[T]:
         try:
             return read(buffer, position)
         except decoding.FAILURES as failure:
-            raise _explain(schema, version, buffer, position) from failure
+            raise _explain(schema, version, buffer, position, failure) from failure
 
     return decode_message
 
@@ -117,7 +117,7 @@ def make_encoder(engine: Engine, cls: type[Any], version: int) -> Encoder:
 def _checked_schema(cls: type[Any], version: int) -> Schema:
     schema = schema_of(cls)
     if version not in schema.versions:
-        raise ValueError(f"{cls.__name__} has versions {schema.versions.first}-{schema.versions.last}, not {version}")
+        raise ValueError(f"{cls.__name__} has versions {schema.versions.first}-{schema.versions.last}, not {version!r}")
     return schema
 
 
@@ -125,7 +125,7 @@ MOST_STEPS_EXPLAINED = 10_000
 """How far the slow walk follows a message to say where it is malformed: a peer's bad bytes must not cost much."""
 
 
-def _explain(schema: Schema, version: int, buffer: Bytes, position: int) -> ProtocolError:
+def _explain(schema: Schema, version: int, buffer: Bytes, position: int, failure: Exception) -> ProtocolError:
     title = f"{schema.cls.__name__} v{version}"
     place = position
     try:
@@ -133,6 +133,8 @@ def _explain(schema: Schema, version: int, buffer: Bytes, position: int) -> Prot
             place = step.end
     except ProtocolError as error:
         return ProtocolError(f"{title}: {error.reason}", offset=error.offset, where=error.where)
+    if isinstance(failure, MalformedError) and failure.args:
+        return ProtocolError(f"{title}: malformed before or at", offset=failure.args[0])
     return ProtocolError(f"{title}: malformed after", offset=place)
 
 

@@ -181,7 +181,7 @@ class _Reader:
         with self.source.block("else:"):
             if isinstance(element, Scalar):
                 self.scalars(element, length, target)
-            elif isinstance(element, Nested) and not self.flexible and self._is_fixed(element.schema):
+            elif isinstance(element, Nested) and not self.flexible and element.schema.is_fixed(self.version):
                 self.fixed_structs(element.schema, length, target)
             else:
                 self.elements(element, length, target)
@@ -189,17 +189,11 @@ class _Reader:
     def scalars(self, element: Scalar, length: str, target: str) -> None:
         small = self.source.bind("small", small_unpackers(element.code))
         repeated = f'f">{{{length}}}{element.code}"' if element.size != 16 else f'">" + "16s" * {length}'
-        if element.name == "bool":
-            repeated = f'f">{{{length}}}?"'
         self.source.line(
             f"{target} = list({small}[{length}](buffer, position) if {length} < {SMALL} "
             f"else unpack_from({repeated}, buffer, position))"
         )
         self.source.line(f"position += {length} * {element.size}")
-
-    def _is_fixed(self, schema: Schema) -> bool:
-        body = schema.body(self.version)
-        return bool(body) and all(isinstance(field.type, Scalar) for field in body)
 
     def fixed_structs(self, schema: Schema, length: str, target: str) -> None:
         """Elements of one fixed width: a single pass of `iter_unpack` over their bytes."""

@@ -32,9 +32,24 @@ def compile_encoder(schema: Schema, version: int) -> Encoder:
     return source.compile("encode", f"encode {schema.cls.__name__} v{version}")
 
 
+def byte_length(value: Any) -> int:
+    """Bytes of a buffer, whatever its items are; the length of anything else that will be sent as it is."""
+    if isinstance(value, bytes | bytearray):
+        return len(value)
+    if isinstance(value, str | list | tuple | dict):
+        raise TypeError
+    try:
+        return memoryview(value).nbytes
+    except TypeError:
+        return len(value)
+
+
 def place_records(value: Any, length: int, pieces: list[Any], buffers: list[Any]) -> None:
     """Put records among the pieces if they are few, as a buffer of their own if they are many or not in memory."""
-    if length < COPIED_BELOW and isinstance(value, bytes | bytearray | memoryview):
+    if not isinstance(value, bytes) and _is_buffer(value):
+        # Whoever sends the buffers counts bytes, not items.
+        value = memoryview(value).cast("B")
+    if length < COPIED_BELOW and isinstance(value, bytes | memoryview):
         pieces.append(value)
     else:
         buffers.append(b"".join(pieces))
@@ -42,9 +57,24 @@ def place_records(value: Any, length: int, pieces: list[Any], buffers: list[Any]
         pieces.clear()
 
 
+def _is_buffer(value: Any) -> bool:
+    try:
+        memoryview(value)
+    except TypeError:
+        return False
+    return True
+
+
 def _source() -> Source:
     source = Source()
-    source.names.update(uvarint=encode_uvarint, pack=struct.pack, place_records=place_records, exact_uuid=_exact_uuid)
+    source.names.update(
+        uvarint=encode_uvarint,
+        pack=struct.pack,
+        place_records=place_records,
+        exact_uuid=_exact_uuid,
+        byte_length=byte_length,
+        memoryview=memoryview,
+    )
     return source
 
 
@@ -138,7 +168,7 @@ class _Writer:
         self.source.line(f"add({short} if {length} < 128 else {long})")
         self.run.clear()
 
-    def sized(self, local: str, nullable: bool, flexible: bool, *, convert: str | None) -> str:
+    def sized(self, local: str, nullable: bool, flexible: bool, *, convert: str | None, measured: str = "len") -> str:
         """Put a value's encoded length in a local; null counts as -1, or 0 in flexible versions."""
         length = self.source.fresh("length")
         plus = " + 1" if flexible else ""
@@ -146,7 +176,7 @@ class _Writer:
         def measure() -> None:
             if convert is not None:
                 self.source.line(f"{local} = {convert}")
-            self.source.line(f"{length} = len({local}){plus}")
+            self.source.line(f"{length} = {measured}({local}){plus}")
 
         if not nullable:
             measure()
@@ -161,7 +191,8 @@ class _Writer:
         local = self.source.fresh("value")
         self.source.line(f"{local} = {value}")
         convert = f"{local}.encode()" if kind is STRING else None
-        length = self.sized(local, nullable, flexible, convert=convert)
+        measured = "len" if kind is STRING else "byte_length"
+        length = self.sized(local, nullable, flexible, convert=convert, measured=measured)
         if kind is STRING and flexible:
             with self.source.block(f"if {length} > 32768:"):
                 self.source.line("raise ValueError")
@@ -171,7 +202,7 @@ class _Writer:
         if kind is RECORDS:
             statement = f"place_records({local}, {length}, pieces, buffers)"
         elif kind is BYTES:
-            statement = f"add(bytes({local}))"
+            statement = f"add(memoryview({local}).cast('B'))"
         if guard:
             with self.source.block(guard):
                 self.source.line(statement)
@@ -187,7 +218,7 @@ class _Writer:
         with self.source.block(f"if {local}:"):
             if isinstance(element, Scalar):
                 self.scalars(element, local)
-            elif isinstance(element, Nested) and self._is_fixed(element.schema):
+            elif isinstance(element, Nested) and element.schema.is_fixed(self.version):
                 self.fixed_structs(element.schema, local)
             else:
                 self.elements(element, local)
@@ -202,10 +233,6 @@ class _Writer:
             f"add({small}[{count}](*{items}) if {count} < {SMALL} "
             f'else pack(">" + {element.code!r} * {count}, *{items}))'
         )
-
-    def _is_fixed(self, schema: Schema) -> bool:
-        body = schema.body(self.version)
-        return bool(body) and all(isinstance(field.type, Scalar) for field in body)
 
     def fixed_structs(self, schema: Schema, items: str) -> None:
         """Elements of one fixed width: one piece each, made in a comprehension."""
@@ -257,7 +284,10 @@ def _tag_bytes(schema: Schema, version: int) -> Callable[[Any], bytes]:
         tags = {**known(value), **(value.unknown_tags or {})}
         pieces = [encode_uvarint(len(tags))]
         for tag in sorted(tags):
-            pieces += encode_uvarint(tag), encode_uvarint(len(tags[tag])), tags[tag]
+            if not 0 <= tag <= 0xFFFFFFFF:
+                raise OverflowError
+            content = bytes(memoryview(tags[tag]))
+            pieces += encode_uvarint(tag), encode_uvarint(len(content)), content
         return b"".join(pieces)
 
     return tag_bytes

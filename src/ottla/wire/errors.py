@@ -218,9 +218,28 @@ class ProtocolError(ValueError):
         self.code = code
 
 
+class KafkaError(Exception):
+    """An operation failed, with the code that says so on the wire.
+
+    >>> error = KafkaError(ErrorCode.INVALID_CONFIG, "segment.bytes = 'x' is no number")
+    >>> error.code.name, error.retriable, str(error)
+    ('INVALID_CONFIG', False, "INVALID_CONFIG: segment.bytes = 'x' is no number")
+    """
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(f"{code.name}: {message}")
+        self.code = code
+        self.message = message
+
+    @property
+    def retriable(self) -> bool:
+        """Whether trying again can help."""
+        return self.code.retriable
+
+
 class EncodeError(ValueError):
     """The caller asked for a message that the format cannot carry. The caller is to blame, not the peer."""
 
 
 class MalformedError(Exception):
-    """Raised inside codecs, which do not keep track of where they are; callers get a ProtocolError instead."""
+    """Raised inside codecs, with at most a byte position; callers get a ProtocolError that says more."""

@@ -27,6 +27,10 @@ _CONTROLLED_SHUTDOWN = 7
 _API_VERSIONS = 18
 
 
+SMALL_PIECE = 4096
+LARGE_PIECE = 65536
+
+
 class FrameTooLargeError(ProtocolError):
     """A frame announces more bytes than are allowed, or fewer than none. The connection has to close."""
 
@@ -38,12 +42,15 @@ class FrameReader:
     arrived, never what a peer says will come.
     """
 
-    __slots__ = ("_held", "_max_size", "_missing")
+    __slots__ = ("_held", "_max_size", "_missing", "_position", "failure")
 
     def __init__(self, max_size: int) -> None:
         self._max_size = max_size
-        self._held: list[bytes] = []
+        self._held: list[bytes | bytearray] = []
         self._missing = 0
+        self._position = 0
+        self.failure: FrameTooLargeError | None = None
+        """Why nothing more can be read, once that is so. Frames that came before it are good."""
 
     @property
     def mid_frame(self) -> bool:
@@ -51,12 +58,18 @@ class FrameReader:
         return bool(self._missing or self._held)
 
     def feed(self, data: bytes) -> list[bytes]:
-        """Take some bytes; return the frames they complete, without their sizes."""
-        position, end = 0, len(data)
+        """Take some bytes; return the frames they complete, without their sizes.
+
+        A size out of bounds is raised, unless good frames come before it in the same bytes: then those are returned,
+        `failure` says what follows them, and the next call raises it.
+        """
+        if self.failure is not None:
+            raise self.failure
         frames: list[bytes] = []
+        position, end = 0, len(data)
         if self._missing:
             if end < self._missing:
-                self._held.append(data)
+                self._hold(data)
                 self._missing -= end
                 return frames
             position = self._missing
@@ -64,10 +77,17 @@ class FrameReader:
             frames.append(b"".join(self._held))
             self._held, self._missing = [], 0
         elif self._held:
-            data = self._held.pop() + data
+            data = bytes(self._held.pop()) + data
             end = len(data)
         while end - position >= _SIZE.size:
-            after = position + _SIZE.size + self._checked_size(data, position)
+            size: int = _SIZE.unpack_from(data, position)[0]
+            if not 0 <= size <= self._max_size:
+                self._fail(size)
+                if frames:
+                    return frames
+                raise self.failure  # type: ignore[misc]
+            self._position += _SIZE.size + size
+            after = position + _SIZE.size + size
             body = data[position + _SIZE.size : after]
             if after > end:
                 self._missing = after - end
@@ -79,11 +99,22 @@ class FrameReader:
             self._held = [data[position:]]
         return frames
 
-    def _checked_size(self, data: bytes, position: int) -> int:
-        size: int = _SIZE.unpack_from(data, position)[0]
-        if not 0 <= size <= self._max_size:
-            raise FrameTooLargeError(f"a frame of {size} bytes; {self._max_size} is the most that is allowed")
-        return size
+    def _hold(self, data: bytes) -> None:
+        # Small pieces are put together as they come: an object for each would weigh more than the bytes.
+        if len(data) >= SMALL_PIECE:
+            self._held.append(data)
+        elif isinstance(self._held[-1], bytearray) and len(self._held[-1]) < LARGE_PIECE:
+            self._held[-1] += data
+        else:
+            self._held.append(bytearray(data))
+
+    def _fail(self, size: int) -> None:
+        self._held = []
+        self.failure = FrameTooLargeError(
+            f"a frame of {size} bytes; {self._max_size} is the most that is allowed",
+            offset=self._position,
+            where="frame size",
+        )
 
 
 class RequestPrefix(NamedTuple):

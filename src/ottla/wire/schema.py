@@ -127,11 +127,6 @@ class Field(NamedTuple):
     default: object
     plain: bool
 
-    @property
-    def in_place(self) -> bool:
-        """Whether the field stands in the message's body, not among its tagged fields."""
-        return self.tag is None
-
     def make_default(self) -> Any:
         """The value of a field that is not on the wire; a new one each time where it can be changed."""
         return self.default() if callable(self.default) else self.default
@@ -202,6 +197,11 @@ class Schema:
     def body(self, version: int) -> list[Field]:
         """The fields that a version carries in place."""
         return [field for field in self.fields if field.tag is None and version in field.versions]
+
+    def is_fixed(self, version: int) -> bool:
+        """Whether every field that a version carries in place is of fixed width."""
+        body = self.body(version)
+        return bool(body) and all(isinstance(field.type, Scalar) for field in body)
 
     def tagged(self, version: int) -> list[Field]:
         """The fields that a version can carry as tagged fields, by tag."""

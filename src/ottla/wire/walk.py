@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ottla.wire.errors import EncodeError, ProtocolError
-from ottla.wire.schema import STRING, Array, Bytes, Field, Nested, Scalar, Schema, Type, Variable
+from ottla.wire.schema import STRING, Array, Bytes, Field, Nested, Scalar, Schema, Type, Variable, unknown_tags
 
 
 class Step(NamedTuple):
@@ -175,7 +175,15 @@ def find_unencodable(schema: Schema, version: int, message: Any) -> EncodeError:
         problem = _problem(field.type, getattr(message, field.name, None), field.name, version, field)
         if problem is not None:
             return EncodeError(f"{schema.cls.__name__} v{version}: {problem}")
-    return EncodeError(f"{schema.cls.__name__} v{version} cannot encode {message!r}")
+    for tag, content in unknown_tags(message).items():
+        if not isinstance(tag, int) or not 0 <= tag <= 0xFFFFFFFF or not isinstance(content, bytes):
+            return EncodeError(f"{schema.cls.__name__} v{version}: unknown tag {tag!r} = {_short(content)} is no bytes")
+    return EncodeError(f"{schema.cls.__name__} v{version} cannot encode {_short(message)}")
+
+
+def _short(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _problem(kind: Type, value: Any, path: str, version: int, field: Field | None) -> str | None:
@@ -186,30 +194,34 @@ def _problem(kind: Type, value: Any, path: str, version: int, field: Field | Non
         return f"{path} is None, which this version cannot carry"
     if isinstance(kind, Scalar):
         if kind.name == "uuid" and (not isinstance(value, bytes) or len(value) != 16):
-            return f"{path} = {value!r} is no uuid: that is 16 bytes"
+            return f"{path} = {_short(value)} is no uuid: that is 16 bytes"
         try:
             struct.pack(">" + kind.code, value)
         except (struct.error, TypeError, OverflowError):
-            return f"{path} = {value!r} is no {kind.name}"
+            return f"{path} = {_short(value)} is no {kind.name}"
         return None
     if isinstance(kind, Variable):
-        expected: Any = str if kind is STRING else object
-        if not isinstance(value, expected) or not hasattr(value, "__len__"):
-            return f"{path} = {value!r} is no {kind.name}"
+        suits = isinstance(value, str) if kind is STRING else not isinstance(value, str | list | tuple | dict)
+        if not suits or not hasattr(value, "__len__"):
+            return f"{path} = {_short(value)} is no {kind.name}"
         if kind is STRING:
             try:
                 length = len(value.encode())
             except UnicodeEncodeError:
-                return f"{path} = {value!r} cannot be written as UTF-8"
+                return f"{path} = {_short(value)} cannot be written as UTF-8"
             if length > 0x7FFF:
                 return f"{path} has {length} bytes, a string holds 32767 at most"
         return None
     if isinstance(kind, Array):
+        if not isinstance(value, list | tuple):
+            return f"{path} = {_short(value)} is no list"
         for index, item in enumerate(value):
             problem = _problem(kind.element, item, f"{path}[{index}]", version, None)
             if problem is not None:
                 return problem
         return None
+    if not isinstance(value, kind.schema.cls):
+        return f"{path} = {_short(value)} is no {kind.schema.cls.__name__}"
     for inner in kind.schema.body(version) + kind.schema.tagged(version):
         problem = _problem(inner.type, getattr(value, inner.name, None), f"{path}.{inner.name}", version, inner)
         if problem is not None:

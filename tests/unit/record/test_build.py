@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.record.batch import HEADER_SIZE, Batch, records
-from ottla.record.build import BatchBuilder, build_batch, size_bound
+from ottla.record.build import BatchBuilder, build_batch
 from ottla.record.compression import Codec
 from ottla.record.kernels import Record
 from ottla.wire.errors import EncodeError
@@ -129,16 +129,6 @@ def test_append_time_makes_a_batch_that_the_log_has_stamped() -> None:
     batch = Batch(build_batch([Record(3, 1, None, b"v")], append_time=NOW))
     assert batch.append_time == NOW
     assert records(batch)[0].timestamp == NOW
-
-
-@given(some_fields)
-def test_the_size_bound_holds_and_is_close(fields: list[Fields]) -> None:
-    builder = BatchBuilder()
-    for timestamp, key, value, headers in fields:
-        before = builder.size
-        builder.append(timestamp, key, value, headers)
-        written = builder.size - before
-        assert written <= size_bound(key, value, headers) <= written + 36 + 10 * len(headers)
 
 
 def test_any_bytes_like_key_and_value_are_taken() -> None:

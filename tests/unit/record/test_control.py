@@ -44,12 +44,13 @@ def test_fields_of_later_versions_are_ignored() -> None:
 @pytest.mark.parametrize(
     ("key", "value", "reason"),
     [
-        (None, None, "null where at least 4 bytes are needed"),
-        (b"\0\0\0", None, "3 bytes where at least 4 bytes are needed"),
-        (b"\xff\xff\0\1", None, "version -1 is negative"),
-        (b"\0\0\0\1", None, "null where at least 6 bytes are needed"),
-        (b"\0\0\0\1", b"\0\0\0\0\0", "5 bytes where at least 6 bytes are needed"),
-        (b"\0\0\0\0", b"\xff\xfe\0\0\0\0", "version -2 is negative"),
+        (None, None, r"it is null \(control key\)"),
+        (b"\0", None, r"version needs 2 bytes, 1 are left \(control key, byte 0\)"),
+        (b"\0\0\0", None, r"needs 2 bytes, 1 are left \(control key, byte 2\)"),
+        (b"\xff\xff\0\1", None, r"no version -1 \(control key, byte 0\)"),
+        (b"\0\0\0\1", None, r"it is null \(end transaction marker\)"),
+        (b"\0\0\0\1", b"\0\0\0\0\0", r"needs 4 bytes, 3 are left \(end transaction marker, byte 2\)"),
+        (b"\0\0\0\0", b"\xff\xfe\0\0\0\0", r"no version -2 \(end transaction marker, byte 0\)"),
     ],
 )
 def test_a_malformed_marker_is_refused(key: bytes | None, value: bytes | None, reason: str) -> None:

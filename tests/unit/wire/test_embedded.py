@@ -27,8 +27,10 @@ def test_a_subscription_has_the_bytes_that_the_protocol_guide_gives() -> None:
 
 def test_metadata_of_a_newer_member_reads_as_the_newest_known_version() -> None:
     newest = encode_versioned(ConsumerProtocolSubscription(topics=["t"], generation_id=5, rack_id="r"), 3)
-    from_the_future = bytes.fromhex("0009") + newest[2:] + b"a field nobody knows"
-    assert decode_versioned(ConsumerProtocolSubscription, from_the_future).rack_id == "r"
+    newer = bytes.fromhex("0009") + newest[2:] + b"a field nobody knows"
+    assert decode_versioned(ConsumerProtocolSubscription, newer, from_the_future=True).rack_id == "r"
+    with pytest.raises(ProtocolError, match="no version 9"):
+        decode_versioned(ConsumerProtocolSubscription, newer)
 
 
 def test_an_assignment_reads_back_in_every_version() -> None:

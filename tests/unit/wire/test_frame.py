@@ -1,3 +1,4 @@
+import tracemalloc
 from itertools import pairwise
 
 import pytest
@@ -64,10 +65,26 @@ def test_a_stream_that_ends_inside_a_frame_is_noticed(cut: int) -> None:
     assert reader.mid_frame
 
 
-def test_a_reader_keeps_what_arrived_and_not_what_was_announced() -> None:
+def test_good_frames_before_a_bad_size_are_not_lost() -> None:
+    reader = FrameReader(max_size=100)
+    assert reader.feed(framed(b"good") + bytes.fromhex("7fffffff") + b"rest") == [b"good"]
+    assert reader.failure is not None
+    assert reader.failure.offset == 8
+    with pytest.raises(FrameTooLargeError, match="frame size, byte 8"):
+        reader.feed(framed(b"never"))
+
+
+@pytest.mark.parametrize("piece", [1, 2, 100, 5000])
+def test_a_reader_keeps_about_what_arrived_and_not_what_was_announced(piece: int) -> None:
     reader = FrameReader(max_size=2**31 - 1)
-    reader.feed((2**31 - 1).to_bytes(4, "big") + b"abc")
-    assert sum(map(len, reader._held)) == 3
+    data = b"x" * 200_000
+    tracemalloc.start()
+    reader.feed((2**31 - 1).to_bytes(4, "big"))
+    for start in range(0, len(data), piece):
+        reader.feed(data[start : start + piece])
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 3 * len(data)
 
 
 def test_the_smallest_metadata_request_of_the_protocol_guide() -> None:

@@ -76,7 +76,7 @@ MODULES = {
     92: "delete_share_group_offsets",
     93: "streams_group_topology_description_update",
 }
-"""API key to module name, for every API that clients speak."""
+"""API key to module name, for every API that clients of a broker speak."""
 
 
 def api_name(key: int) -> str:
@@ -105,6 +105,8 @@ def response(key: int) -> type[Any]:
 
 
 def _load(key: int, suffix: str) -> type[Any]:
+    if key not in MODULES:
+        raise ValueError(f"there is no API key {key!r}; there are {min(MODULES)} to {max(MODULES)}, with gaps")
     module = import_module(f"{__name__}.{MODULES[key]}")
     found: type[Any] = getattr(module, api_name(key) + suffix)
     return found

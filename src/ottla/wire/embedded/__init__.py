@@ -33,16 +33,19 @@ def read_prefix(data: Bytes) -> int:
     return prefix
 
 
-def decode_versioned(cls: type[T], data: Bytes) -> T:
-    """Read what `encode_versioned` writes. A version from the future is read as the newest that is known.
+def decode_versioned(cls: type[T], data: Bytes, *, from_the_future: bool = False) -> T:
+    """Read what `encode_versioned` writes.
 
-    Newer versions only ever add to the end, so that is what every consumer does with a newer member's metadata.
+    `from_the_future` reads a newer version as the newest that is known. That is what every consumer does with a newer
+    member's metadata, whose versions only ever add to the end; records of internal topics are not like that.
     """
     version = read_prefix(data)
     versions = schema_of(cls).versions
-    if version < versions.first:
-        raise ProtocolError(f"{cls.__name__} has no version {version}", offset=0)
-    return decoder(cls, min(version, versions.last))(data, _INT16.size)[0]
+    if from_the_future and version > versions.last:
+        version = versions.last
+    if version not in versions:
+        raise ProtocolError(f"{cls.__name__} has no version {version}", offset=0, where="version")
+    return decoder(cls, version)(data, _INT16.size)[0]
 
 
 def encode_key(message: object) -> bytes:

@@ -1,0 +1,1 @@
+"""The broker: requests in, replies out."""

@@ -1,0 +1,50 @@
+"""The APIs that are served: everything else is neither advertised nor answered.
+
+A handler's module is imported when its API is first called, so that a broker starts without loading what nobody asks
+for.
+"""
+
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.broker.request import Answer, Request
+from ottla.wire.api import MODULES, request
+from ottla.wire.schema import Versions, schema_of
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+Handler = Callable[["Broker", Request], Answer]
+
+SERVED = (0, 1, 2, 3, 18, 19, 20, 21, 22, 23, 32, 33, 35, 37, 44, 60, 61, 74, 75)
+"""API keys in order."""
+
+_LAST_STABLE = {22: 5}
+"""Versions after these are unstable in Kafka: the codec has them, a broker does not offer them."""
+
+
+class Api(NamedTuple):
+    """An API that is served, and the versions that are."""
+
+    key: int
+    versions: Versions
+    request: type
+    handler: Handler
+
+
+@cache
+def served_versions(key: int) -> Versions:
+    """The versions of an API that are served: all that there are, from the first one on."""
+    versions = schema_of(request(key)).versions
+    return Versions(versions.first, _LAST_STABLE.get(key, versions.last))
+
+
+@cache
+def find_api(key: int) -> Api | None:
+    """The API of that key, or None if it is not served."""
+    if key not in SERVED:
+        return None
+    module = import_module(f"ottla.broker.handle.{MODULES[key]}")
+    return Api(key, served_versions(key), request(key), module.handle)

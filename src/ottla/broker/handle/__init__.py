@@ -1,0 +1,1 @@
+"""One module per API. Each has `handle(broker, request)`, which returns the response, or an awaitable of it."""

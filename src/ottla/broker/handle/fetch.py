@@ -1,0 +1,200 @@
+"""Fetch (1): read records, waiting for them if asked to.
+
+Records are stored as batches of magic 2. Versions before 4 get them converted: v0 and v1 to magic 0, v2 and v3 to
+magic 1. zstd is for v10 and later. From v3 on the first partition with data gives at least one whole batch, however
+small the limits; before that a message may be cut off at the limit, which tells an old client to ask for more. v7 has
+sessions, v13 topic ids.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ottla.broker.park import wait_for_growth
+from ottla.broker.request import Answer, Request
+from ottla.broker.sessions import Session, TopicKey, Wanted
+from ottla.log.walk import WouldWaitError
+from ottla.record.compression import Codec
+from ottla.record.convert import downconvert
+from ottla.replica.partition import READ_COMMITTED, Partition, Read
+from ottla.replica.validate import MOST_DECOMPRESSED_BYTES
+from ottla.wire.api.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
+from ottla.wire.errors import ErrorCode, KafkaError, ProtocolError
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+BATCH_PREFIX_BYTES = 61
+
+
+class _Found(NamedTuple):
+    """What one partition gives: its part of the reply, and what was read for it."""
+
+    topic: TopicKey
+    data: PartitionData
+    read: Read | None
+
+
+class _Round(NamedTuple):
+    """One pass over all partitions that were asked for."""
+
+    found: list[_Found]
+    partitions: list[Partition]
+    size: int
+    failed: bool
+
+
+def handle(broker: "Broker", request: Request) -> Answer:
+    """Answer at once if there is enough to answer with; else wait once, and look again."""
+    body: FetchRequest = request.body
+    try:
+        session = broker.sessions.open(body, request.version >= 13)
+    except KafkaError as error:
+        return FetchResponse(error_code=error.code)
+    wanted = session.wanted()
+    try:
+        first = _look(broker, body, request.version, wanted, wait=False)
+    except WouldWaitError:
+        return _answer_from_disk(broker, request, session, wanted)
+    return _answer_or_wait(broker, request, session, wanted, first)
+
+
+def _answer_or_wait(
+    broker: "Broker", request: Request, session: Session, wanted: list[Wanted], first: _Round
+) -> Answer:
+    body: FetchRequest = request.body
+    if first.size >= body.min_bytes or first.failed or body.max_wait_ms <= 0 or not wanted:
+        return _answer(broker, request, session, first)
+    return _answer_later(broker, request, session, wanted, first)
+
+
+async def _answer_later(
+    broker: "Broker", request: Request, session: Session, wanted: list[Wanted], first: _Round
+) -> FetchResponse:
+    body: FetchRequest = request.body
+    await wait_for_growth(first.partitions, body.min_bytes - first.size, body.max_wait_ms, request.caller)
+    try:
+        second = _look(broker, body, request.version, wanted, wait=False)
+    except WouldWaitError:
+        second = await _look_on_disk(broker, request, wanted)
+    return await _now(_answer(broker, request, session, second))
+
+
+async def _answer_from_disk(
+    broker: "Broker", request: Request, session: Session, wanted: list[Wanted]
+) -> FetchResponse:
+    first = await _look_on_disk(broker, request, wanted)
+    return await _now(_answer_or_wait(broker, request, session, wanted, first))
+
+
+async def _look_on_disk(broker: "Broker", request: Request, wanted: list[Wanted]) -> _Round:
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(None, lambda: _look(broker, request.body, request.version, wanted, wait=True))
+
+
+async def _now(answer: Any) -> FetchResponse:
+    response: FetchResponse = await answer if asyncio.iscoroutine(answer) else answer
+    return response
+
+
+def _look(broker: "Broker", body: FetchRequest, version: int, wanted: list[Wanted], *, wait: bool) -> _Round:
+    left = min(body.max_bytes, broker.config.fetch_max_bytes) if version >= 3 else broker.config.fetch_max_bytes
+    found: list[_Found] = []
+    partitions: list[Partition] = []
+    size = 0
+    failed = False
+    for topic, asked in wanted:
+        data = PartitionData(partition_index=asked.partition, high_watermark=-1, aborted_transactions=None, records=b"")
+        read = None
+        try:
+            if asked.partition_max_bytes < 0:
+                raise KafkaError(ErrorCode.INVALID_FETCH_SIZE, f"max bytes are {asked.partition_max_bytes}")
+            partition = broker.leader(topic, asked.partition)
+            partition.check_epoch(asked.current_leader_epoch)
+            broker.check_replica(body.replica_id)
+            read = partition.read(
+                asked.fetch_offset,
+                min(asked.partition_max_bytes, max(0, left)),
+                isolation=body.isolation_level,
+                replica_id=body.replica_id,
+                minimum_one=size == 0,
+                wait=wait,
+            )
+            _describe(data, read, body)
+            partitions.append(partition)
+            size += read.size
+            left -= read.size
+        except KafkaError as error:
+            data.error_code = error.code
+            failed = True
+        found.append(_Found(topic, data, read))
+    return _Round(found, partitions, size, failed)
+
+
+def _describe(data: PartitionData, read: Read, body: FetchRequest) -> None:
+    data.high_watermark = read.high_watermark
+    data.last_stable_offset = read.last_stable_offset
+    data.log_start_offset = read.start_offset
+    if body.isolation_level == READ_COMMITTED:
+        # Aborted transactions among the records; there are none while transactions are not served.
+        data.aborted_transactions = []
+
+
+def _answer(broker: "Broker", request: Request, session: Session, found: _Round) -> Answer:
+    if request.version < 10 and found.size:
+        return _converted(broker, request, session, found)
+    for one in found.found:
+        if one.read is not None and one.read.records is not None:
+            one.data.records = one.read.records  # type: ignore[assignment]
+    return _response(request, session, found)
+
+
+async def _converted(broker: "Broker", request: Request, session: Session, found: _Round) -> FetchResponse:
+    """The way of old clients: their records are read into memory, looked at and perhaps rewritten, off the loop."""
+    loop = asyncio.get_running_loop()
+    for one in found.found:
+        if one.read is None or one.read.records is None:
+            continue
+        limit = broker.config.fetch_max_bytes
+        try:
+            one.data.records = await loop.run_in_executor(None, _records_for, one.read, request.version, limit)
+        except KafkaError as error:
+            one.data.error_code = error.code
+            one.data.records = b""
+    return _response(request, session, found)
+
+
+def _records_for(read: Read, version: int, limit: int) -> bytes:
+    data = read.records.read() if read.records is not None else b""
+    try:
+        if version < 4:
+            return downconvert(data, 0 if version < 2 else 1, MOST_DECOMPRESSED_BYTES)[:limit]
+    except ProtocolError as error:
+        raise KafkaError(error.code, str(error)) from error
+    if _has_zstd(data):
+        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Fetch v10 or later, not v{version}")
+    return data
+
+
+def _has_zstd(data: bytes) -> bool:
+    position = 0
+    while len(data) - position >= BATCH_PREFIX_BYTES:
+        if data[position + 22] & 0x07 == Codec.ZSTD:
+            return True
+        position += 12 + int.from_bytes(data[position + 8 : position + 12], "big")
+    return False
+
+
+def _response(request: Request, session: Session, found: _Round) -> FetchResponse:
+    topics: dict[TopicKey, FetchableTopicResponse] = {}
+    for one in found.found:
+        if not session.keep(one.topic, one.data, bool(one.data.records is not None and len(one.data.records))):
+            continue
+        topic = topics.get(one.topic)
+        if topic is None:
+            topic = topics[one.topic] = FetchableTopicResponse()
+            if isinstance(one.topic, bytes):
+                topic.topic_id = one.topic
+            else:
+                topic.topic = one.topic
+        topic.partitions.append(one.data)
+    return FetchResponse(session_id=session.session_id, responses=list(topics.values()))

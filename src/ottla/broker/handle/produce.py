@@ -1,0 +1,148 @@
+"""Produce (0): append records to partitions.
+
+v0 to v2 bring message sets, which become batches of magic 2; v3 and later bring exactly one such batch per partition.
+zstd is for v7 and later, v13 has topic ids. With acks=0 there is no reply, so an error closes the connection: that is
+the only way to tell.
+"""
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.broker.request import Answer, Request
+from ottla.replica.partition import Partition
+from ottla.replica.validate import Checked, check_records
+from ottla.wire.api.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+from ottla.wire.errors import ErrorCode, KafkaError, ProtocolError
+from ottla.wire.schema import Bytes
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+HEAVY_BYTES = 64 * 1024
+"""Compressed or old records of this size and more are checked off the event loop."""
+
+
+class _Part(NamedTuple):
+    """One partition of a request on its way into the log."""
+
+    partition: Partition
+    records: Bytes | None
+    result: PartitionProduceResponse
+
+
+def handle(broker: "Broker", request: Request) -> Answer:
+    """Check and append; wait for the disk where the topics want that."""
+    body: ProduceRequest = request.body
+    response = ProduceResponse()
+    parts: list[_Part] = []
+    for topic in body.topic_data:
+        answered = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
+        response.responses.append(answered)
+        for data in topic.partition_data:
+            result = PartitionProduceResponse(index=data.index, base_offset=-1)
+            answered.partition_responses.append(result)
+            key = topic.topic_id if request.version >= 13 else topic.name
+            _find(broker, body, key, data, result, parts)
+    if any(_is_heavy(part.records) for part in parts):
+        return _append_later(broker, request, response, parts)
+    checked = _check_all(parts, request.version, broker.clock.now_ms())
+    return _append(body, response, checked)
+
+
+def _find(
+    broker: "Broker",
+    body: ProduceRequest,
+    topic: str | bytes,
+    data: PartitionProduceData,
+    result: PartitionProduceResponse,
+    parts: list[_Part],
+) -> None:
+    try:
+        if body.acks not in (-1, 0, 1):
+            raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks = {body.acks} is none of -1, 0 and 1")
+        partition = broker.leader(topic, data.index)
+        if body.acks == -1:
+            partition.check_in_sync()
+        parts.append(_Part(partition, data.records, result))
+    except KafkaError as error:
+        _fail(result, error)
+
+
+def _fail(result: PartitionProduceResponse, error: KafkaError) -> None:
+    result.error_code = error.code
+    result.error_message = error.message
+
+
+def _is_heavy(records: Bytes | None) -> bool:
+    if records is None or len(records) < HEAVY_BYTES:
+        return False
+    magic, attributes = records[16], records[22]
+    return magic < 2 or bool(attributes & 0x07)
+
+
+def _check_all(parts: list[_Part], version: int, now_ms: int) -> list[tuple[_Part, Checked]]:
+    checked = []
+    for part in parts:
+        try:
+            checked.append((part, check_records(part.records, part.partition.config, version, now_ms)))
+        except KafkaError as error:
+            _fail(part.result, error)
+    return checked
+
+
+async def _append_later(
+    broker: "Broker", request: Request, response: ProduceResponse, parts: list[_Part]
+) -> ProduceResponse | None:
+    loop = asyncio.get_running_loop()
+    checked = await loop.run_in_executor(None, _check_all, parts, request.version, broker.clock.now_ms())
+    answer = _append(request.body, response, checked)
+    return answer if isinstance(answer, ProduceResponse) or answer is None else await answer
+
+
+def _append(body: ProduceRequest, response: ProduceResponse, checked: list[tuple[_Part, Checked]]) -> Answer:
+    to_sync: list[_Part] = []
+    for part, batch in checked:
+        try:
+            appended = part.partition.append(batch)
+        except KafkaError as error:
+            _fail(part.result, error)
+            continue
+        part.result.base_offset = appended.base_offset
+        part.result.log_append_time_ms = appended.log_append_time
+        part.result.log_start_offset = part.partition.log.start_offset
+        if part.partition.must_sync:
+            to_sync.append(part)
+    if body.acks == 0:
+        _close_on_failure(response)
+        return None
+    return _sync(body, response, to_sync) if to_sync else response
+
+
+def _close_on_failure(response: ProduceResponse) -> None:
+    for topic in response.responses:
+        for result in topic.partition_responses:
+            if result.error_code:
+                code = ErrorCode(result.error_code).name
+                place = f"{topic.name}-{result.index}"
+                raise ProtocolError(f"a produce with acks=0 failed for {place}: {code}: {result.error_message}")
+
+
+async def _sync(body: ProduceRequest, response: ProduceResponse, parts: list[_Part]) -> ProduceResponse:
+    async def one(part: _Part) -> None:
+        try:
+            async with asyncio.timeout(max(0, body.timeout_ms) / 1000):
+                await part.partition.synced()
+        except TimeoutError:
+            part.result.error_code = ErrorCode.REQUEST_TIMED_OUT
+            part.result.error_message = f"the disk did not answer within {body.timeout_ms} ms"
+        except KafkaError as error:
+            _fail(part.result, error)
+
+    await asyncio.gather(*map(one, parts))
+    return response

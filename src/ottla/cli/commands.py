@@ -1,0 +1,15 @@
+"""The commands that talk to a cluster, put together."""
+
+import typer
+
+from ottla.cli import config, topic
+from ottla.cli.consume import consume
+from ottla.cli.produce import produce
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to an application."""
+    app.add_typer(topic.app, name="topic")
+    app.add_typer(config.app, name="config")
+    app.command("produce")(produce)
+    app.command("consume")(consume)

@@ -1,0 +1,107 @@
+"""`ottla config`: describe, set and delete the configs of topics and brokers."""
+
+from typing import Annotated
+
+import typer
+
+from ottla.cli.output import (
+    DEFAULT_BOOTSTRAP,
+    DEFAULT_TIMEOUT_MS,
+    Bootstrap,
+    Json,
+    TimeoutMs,
+    parse_settings,
+    print_json,
+    print_table,
+    say,
+    with_cluster,
+)
+from ottla.client.admin import AdminClient, ConfigEntry, ConfigResource, ConfigSource, ResourceType
+from ottla.client.cluster import Cluster
+
+app = typer.Typer(help="Describe, set and delete configs of topics and brokers.", no_args_is_help=True)
+
+Topic = Annotated[str | None, typer.Option("--topic", "-t", metavar="NAME", help="Configs of this topic.")]
+Broker = Annotated[
+    str | None, typer.Option("--broker", metavar="ID", help="Configs of this broker; `all` for all brokers together.")
+]
+
+
+@app.command()
+def describe(
+    topic: Topic = None,
+    broker: Broker = None,
+    every: Annotated[bool, typer.Option("--all", "-a", help="Defaults too.")] = False,
+    as_json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Show configs with their values and where these come from."""
+    resource = _resource(topic, broker)
+
+    async def work(cluster: Cluster) -> None:
+        found = await AdminClient(cluster).describe_configs(resource)
+        shown = [entry for entry in found if every or entry.source is not ConfigSource.DEFAULT_CONFIG]
+        if as_json:
+            print_json([_as_json(entry) for entry in shown])
+        else:
+            rows = [(entry.name, _value(entry), _source(entry), entry.documentation) for entry in shown]
+            print_table(["config", "value", "source", "meaning"], rows)
+
+    with_cluster(bootstrap, timeout_ms, work)
+
+
+@app.command("set")
+def set_configs(
+    settings: Annotated[list[str], typer.Argument(metavar="NAME=VALUE...")],
+    topic: Topic = None,
+    broker: Broker = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Set configs. Those that are not named stay as they are."""
+    _alter(_resource(topic, broker), dict(parse_settings(settings, "NAME=VALUE")), bootstrap, timeout_ms)
+
+
+@app.command("delete")
+def delete_configs(
+    names: Annotated[list[str], typer.Argument(metavar="NAME...")],
+    topic: Topic = None,
+    broker: Broker = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Put configs back to their defaults."""
+    _alter(_resource(topic, broker), dict.fromkeys(names), bootstrap, timeout_ms)
+
+
+def _alter(resource: ConfigResource, changes: dict[str, str | None], bootstrap: str, timeout_ms: int) -> None:
+    async def work(cluster: Cluster) -> None:
+        await AdminClient(cluster).alter_configs(resource, changes)
+        say(f"altered {', '.join(changes)} of {resource.resource_type.name.lower()} {resource.name or 'default'}")
+
+    with_cluster(bootstrap, timeout_ms, work)
+
+
+def _resource(topic: str | None, broker: str | None) -> ConfigResource:
+    if (topic is None) == (broker is None):
+        raise typer.BadParameter("give either --topic NAME or --broker ID")
+    if topic is not None:
+        return ConfigResource(ResourceType.TOPIC, topic)
+    assert broker is not None
+    if broker != "all" and not broker.isdecimal():
+        raise typer.BadParameter(f"{broker!r} is no broker id; give a number, or `all`", param_hint="--broker")
+    return ConfigResource(ResourceType.BROKER, "" if broker == "all" else broker)
+
+
+def _as_json(entry: ConfigEntry) -> dict[str, object]:
+    return entry._asdict() | {"source": _source(entry)}
+
+
+def _source(entry: ConfigEntry) -> str:
+    """`DYNAMIC_TOPIC_CONFIG` as `dynamic topic`."""
+    return entry.source.name.removesuffix("_CONFIG").replace("_", " ").lower()
+
+
+def _value(entry: ConfigEntry) -> str | None:
+    return "(hidden)" if entry.is_sensitive else entry.value

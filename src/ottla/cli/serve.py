@@ -1,0 +1,70 @@
+"""`ottla serve`: a broker until it is told to stop."""
+
+import asyncio
+import logging
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import typer
+
+from ottla import __version__
+from ottla.broker.server import Server
+from ottla.config.broker import BrokerConfig
+from ottla.config.load import load_broker_config
+from ottla.meta.store import StoreError
+from ottla.wire.errors import KafkaError
+
+
+def settings(
+    file: Path | None, overrides: Sequence[str], listen: Sequence[str], advertise: str | None, data: Path | None
+) -> BrokerConfig:
+    """Put the settings together: file, environment, `--set`, then the options that have names of their own."""
+    named = list(overrides)
+    if listen:
+        named.append("listeners=" + ",".join(listen))
+    if advertise is not None:
+        named.append(f"advertised.listeners={advertise}")
+    if data is not None:
+        named.append(f"log.dirs={data}")
+    text = "" if file is None else file.read_text()
+    name = "broker.toml" if file is None else file.name
+    return load_broker_config(text, name, environment=os.environ, overrides=named)
+
+
+def run(
+    file: Path | None, overrides: Sequence[str], listen: Sequence[str], advertise: str | None, data: Path | None
+) -> None:
+    """Run a broker with these settings; what stops it from starting goes to stderr, with exit code 1."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    try:
+        serve(settings(file, overrides, listen, advertise, data))
+    except (KafkaError, StoreError, OSError) as error:
+        typer.echo(f"ottla serve: {error}", err=True)
+        raise typer.Exit(1) from error
+
+
+def serve(config: BrokerConfig) -> None:
+    """Run a broker until SIGINT or SIGTERM."""
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(_serve(config))
+    else:
+        uvloop.run(_serve(config))
+
+
+async def _serve(config: BrokerConfig) -> None:
+    started = time.perf_counter()
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    async with Server(config) as server:
+        took_ms = (time.perf_counter() - started) * 1000
+        typer.echo(f"ottla {__version__} ready at {server.address}, data in {config.data_folder} ({took_ms:.0f} ms)")
+        sys.stdout.flush()
+        await stop.wait()

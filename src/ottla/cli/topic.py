@@ -1,0 +1,218 @@
+"""`ottla topic`: create, list, describe, alter and delete topics."""
+
+import base64
+from typing import Annotated, Any
+
+import typer
+
+from ottla.cli.output import (
+    DEFAULT_BOOTSTRAP,
+    DEFAULT_TIMEOUT_MS,
+    Bootstrap,
+    Json,
+    TimeoutMs,
+    parse_settings,
+    print_json,
+    print_table,
+    say,
+    with_cluster,
+)
+from ottla.client.admin import AdminClient, ConfigEntry, ConfigResource, ConfigSource, NewTopic, ResourceType
+from ottla.client.cluster import NO_TOPIC_ID, Cluster
+from ottla.wire.api.metadata import MetadataResponseTopic
+from ottla.wire.errors import ErrorCode, KafkaError
+
+app = typer.Typer(help="Create, list, describe, alter and delete topics.", no_args_is_help=True)
+
+Names = Annotated[list[str], typer.Argument(metavar="TOPIC...", help="One or more topics.")]
+Configs = Annotated[
+    list[str] | None, typer.Option("--config", "-c", metavar="NAME=VALUE", help="A topic config; may be repeated.")
+]
+
+
+@app.command()
+def create(
+    names: Names,
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", "-p", min=1, show_default="the broker's", help="How many partitions.")
+    ] = None,
+    replication_factor: Annotated[
+        int | None,
+        typer.Option("--replication-factor", "-r", min=1, show_default="the broker's", help="How many replicas."),
+    ] = None,
+    config: Configs = None,
+    if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="A topic that exists is fine.")] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Create topics."""
+    configs = parse_settings(config or [], "--config")
+
+    async def work(cluster: Cluster) -> None:
+        admin = AdminClient(cluster)
+        for name in names:
+            try:
+                await admin.create_topics([NewTopic(name, partitions or -1, replication_factor or -1, configs)])
+                say(f"created {name}")
+            except KafkaError as error:
+                if not if_not_exists or error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
+                    raise
+                say(f"{name} exists")
+
+    with_cluster(bootstrap, timeout_ms, work)
+
+
+@app.command("list")
+def list_topics(
+    internal: Annotated[bool, typer.Option("--internal", help="Internal topics too.")] = False,
+    as_json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """List topics."""
+
+    async def work(cluster: Cluster) -> None:
+        topics = [topic for topic in await AdminClient(cluster).list_topics() if internal or not topic.is_internal]
+        if as_json:
+            print_json([_summary(topic) for topic in topics])
+        else:
+            rows = [(topic.name, len(topic.partitions), _replication_factor(topic)) for topic in topics]
+            print_table(["topic", "partitions #", "replicas #"], rows)
+
+    with_cluster(bootstrap, timeout_ms, work)
+
+
+@app.command()
+def describe(
+    names: Names,
+    as_json: Json = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Show partitions, replicas and the configs that were set."""
+
+    async def work(cluster: Cluster) -> None:
+        admin = AdminClient(cluster)
+        shown: list[dict[str, Any]] = []
+        for topic in await admin.describe_topics(names):
+            configs = await _set_configs(admin, topic.name or "")
+            if as_json:
+                shown.append(_summary(topic) | {"configs": configs, "partition_details": _partitions(topic)})
+                continue
+            settings = "  ".join(f"{name}={value}" for name, value in configs.items())
+            title = f"{topic.name}  id {_id_text(topic.topic_id) or 'none'}"
+            rows = [
+                (one["partition"], one["leader"], one["leader_epoch"], *(_ids(one[key]) for key in _REPLICA_KEYS))
+                for one in _partitions(topic)
+            ]
+            columns = ["partition #", "leader #", "epoch #", "replicas", "in sync", "offline"]
+            print_table(columns, rows, title=f"{title}  {settings}".rstrip())
+        if as_json:
+            print_json(shown)
+
+    with_cluster(bootstrap, timeout_ms, work)
+
+
+@app.command()
+def alter(
+    name: Annotated[str, typer.Argument(metavar="TOPIC")],
+    partitions: Annotated[
+        int | None, typer.Option("--partitions", "-p", min=1, help="Grow to so many partitions.")
+    ] = None,
+    config: Configs = None,
+    delete_config: Annotated[
+        list[str] | None,
+        typer.Option("--delete-config", metavar="NAME", help="A config to put back to its default; may be repeated."),
+    ] = None,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Add partitions, set configs, put configs back to their defaults."""
+    changes: dict[str, str | None] = dict(parse_settings(config or [], "--config"))
+    changes.update(dict.fromkeys(delete_config or []))
+    if partitions is None and not changes:
+        raise typer.BadParameter("nothing to alter: give --partitions, --config or --delete-config")
+
+    async def work(cluster: Cluster) -> None:
+        admin = AdminClient(cluster)
+        if changes:
+            await admin.alter_configs(ConfigResource(ResourceType.TOPIC, name), changes)
+        if partitions is not None:
+            await admin.create_partitions({name: partitions})
+        say(f"altered {name}")
+
+    with_cluster(bootstrap, timeout_ms, work)
+
+
+@app.command()
+def delete(
+    names: Names,
+    if_exists: Annotated[bool, typer.Option("--if-exists", help="A topic that does not exist is fine.")] = False,
+    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
+    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
+) -> None:
+    """Delete topics with all their records."""
+
+    async def work(cluster: Cluster) -> None:
+        admin = AdminClient(cluster)
+        for name in names:
+            try:
+                await admin.delete_topics([name])
+                say(f"deleted {name}")
+            except KafkaError as error:
+                if not if_exists or error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                    raise
+                say(f"{name} does not exist")
+
+    with_cluster(bootstrap, timeout_ms, work)
+
+
+_REPLICA_KEYS = ("replicas", "isr", "offline_replicas")
+
+
+def _summary(topic: MetadataResponseTopic) -> dict[str, Any]:
+    return {
+        "name": topic.name,
+        "topic_id": _id_text(topic.topic_id),
+        "partitions": len(topic.partitions),
+        "replication_factor": _replication_factor(topic),
+        "is_internal": topic.is_internal,
+    }
+
+
+def _partitions(topic: MetadataResponseTopic) -> list[dict[str, Any]]:
+    return [
+        {
+            "partition": one.partition_index,
+            "leader": one.leader_id,
+            "leader_epoch": one.leader_epoch,
+            "replicas": one.replica_nodes,
+            "isr": one.isr_nodes,
+            "offline_replicas": one.offline_replicas,
+        }
+        for one in sorted(topic.partitions, key=lambda one: one.partition_index)
+    ]
+
+
+def _replication_factor(topic: MetadataResponseTopic) -> int:
+    return max((len(one.replica_nodes) for one in topic.partitions), default=0)
+
+
+def _id_text(topic_id: bytes) -> str | None:
+    """A topic id as Kafka's tools print it."""
+    return None if topic_id == NO_TOPIC_ID else base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()
+
+
+def _ids(nodes: list[int]) -> str:
+    return ",".join(map(str, nodes))
+
+
+async def _set_configs(admin: AdminClient, name: str) -> dict[str, str | None]:
+    try:
+        entries: list[ConfigEntry] = await admin.describe_configs(ConfigResource(ResourceType.TOPIC, name))
+    except KafkaError as error:
+        # Brokers before 0.11 cannot tell.
+        if error.code is not ErrorCode.UNSUPPORTED_VERSION:
+            raise
+        return {}
+    return {entry.name: entry.value for entry in entries if entry.source is ConfigSource.DYNAMIC_TOPIC_CONFIG}

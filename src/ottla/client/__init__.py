@@ -1,0 +1,22 @@
+"""Talking to a cluster: what the commands need of producing, fetching and administration."""
+
+from ottla.client.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic
+from ottla.client.cluster import Cluster, TopicPartition
+from ottla.client.fetch import ConsumerRecord, Fetcher
+from ottla.client.offsets import EARLIEST, LATEST, list_offsets
+from ottla.client.produce import Producer
+
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "AdminClient",
+    "Cluster",
+    "ConfigEntry",
+    "ConfigResource",
+    "ConsumerRecord",
+    "Fetcher",
+    "NewTopic",
+    "Producer",
+    "TopicPartition",
+    "list_offsets",
+]

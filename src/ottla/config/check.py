@@ -1,0 +1,97 @@
+"""What a config's value must satisfy. A check takes the value and says what is wrong with it, or None."""
+
+from collections.abc import Callable
+
+from ottla.config.parse import Value
+
+Check = Callable[[Value], str | None]
+
+
+def at_least(least: float) -> Check:
+    """Not smaller than this.
+
+    >>> at_least(1)(0)
+    'must be at least 1'
+    """
+
+    def check(value: Value) -> str | None:
+        assert isinstance(value, int | float)
+        return None if value >= least else f"must be at least {least}"
+
+    return check
+
+
+def between(least: float, most: float) -> Check:
+    """Within these bounds, both included.
+
+    >>> between(0, 1)(1.5), between(0, 1)(0.5)
+    ('must lie between 0 and 1', None)
+    """
+
+    def check(value: Value) -> str | None:
+        assert isinstance(value, int | float)
+        return None if least <= value <= most else f"must lie between {least} and {most}"
+
+    return check
+
+
+def one_of(*allowed: Value) -> Check:
+    """One of these values.
+
+    >>> one_of("CreateTime", "LogAppendTime")("createtime")
+    'must be one of CreateTime, LogAppendTime'
+    """
+    complaint = f"must be one of {', '.join(map(str, allowed))}" if len(allowed) > 1 else f"must be {allowed[0]}"
+
+    def check(value: Value) -> str | None:
+        return None if value in allowed else complaint
+
+    return check
+
+
+def only(reason: str, allowed: Value) -> Check:
+    """This value and no other, because Ottla has nothing that another would switch on.
+
+    >>> only("there is no tiered storage", False)(True)
+    'there is no tiered storage; leave it at false'
+    """
+
+    def check(value: Value) -> str | None:
+        return None if value == allowed else f"{reason}; leave it at {str(allowed).lower()}"
+
+    return check
+
+
+def each_of(*allowed: str) -> Check:
+    """A list of these, each at most once.
+
+    >>> each_of("compact", "delete")(("compact", "shrink"))
+    "'shrink' is not among compact, delete"
+    >>> each_of("compact", "delete")(("compact", "compact"))
+    "'compact' is there twice"
+    """
+
+    def check(value: Value) -> str | None:
+        assert isinstance(value, tuple)
+        for position, part in enumerate(value):
+            if part not in allowed:
+                return f"{part!r} is not among {', '.join(allowed)}"
+            if part in value[:position]:
+                return f"{part!r} is there twice"
+        return None
+
+    return check
+
+
+def single(reason: str) -> Check:
+    """A list of one, because Ottla has but one.
+
+    >>> single("there is one data folder")(("a", "b"))
+    'there is one data folder; name 1, not 2'
+    """
+
+    def check(value: Value) -> str | None:
+        assert isinstance(value, tuple)
+        return None if len(value) == 1 else f"{reason}; name 1, not {len(value)}"
+
+    return check

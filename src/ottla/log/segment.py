@@ -1,0 +1,251 @@
+"""One segment: a run of batches in one file, with its indexes."""
+
+from contextlib import suppress
+from typing import Final
+
+from ottla.config.topic import TopicConfig
+from ottla.log.aborted import AbortedIndex
+from ottla.log.files import OpenFiles
+from ottla.log.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
+from ottla.log.walk import LONG_CHUNK, Header, WouldWaitError, find, headers
+from ottla.ports import Disk, File
+from ottla.record.batch import Batch
+
+LOG_SUFFIX: Final = ".log"
+OFFSETS_SUFFIX: Final = ".index"
+TIMES_SUFFIX: Final = ".timeindex"
+ABORTED_SUFFIX: Final = ".txnindex"
+SNAPSHOT_SUFFIX: Final = ".snapshot"
+DELETED_SUFFIX: Final = ".deleted"
+CLEANED_SUFFIX: Final = ".cleaned"
+"""Of a segment that compaction has not finished: worth nothing."""
+SWAP_SUFFIX: Final = ".swap"
+"""Of a segment that compaction has finished, and that is to take the place of those whose offsets it covers."""
+SUFFIXES: Final = (LOG_SUFFIX, OFFSETS_SUFFIX, TIMES_SUFFIX, ABORTED_SUFFIX)
+"""What a segment's files end in, its batches first."""
+
+LARGEST_RELATIVE_OFFSET: Final = 2**31 - 1
+"""Indexes hold offsets in 32 bits."""
+
+
+def stem_of(folder: str, offset: int) -> str:
+    """The name that the files of one offset share.
+
+    >>> stem_of("orders-0", 42)
+    'orders-0/00000000000000000042'
+    """
+    return f"{folder}/{offset:020d}"
+
+
+class Segment:
+    """The batches from one offset on, up to the next segment's first.
+
+    What it knows of its batches (`size`, `max_timestamp`) was counted while they were written, restored from a
+    checkpoint, or found by recovery; files are opened when they are needed.
+    """
+
+    __slots__ = (
+        "_files",
+        "_first_timestamp",
+        "_since_entry",
+        "aborted",
+        "base_offset",
+        "created_ms",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "name",
+        "offsets",
+        "size",
+        "stem",
+        "times",
+    )
+
+    def __init__(
+        self, files: OpenFiles, folder: str, base_offset: int, created_ms: int, size: int = 0, suffix: str = ""
+    ) -> None:
+        self._files = files
+        self.base_offset = base_offset
+        self.created_ms = created_ms
+        """When this process first saw it: the age of segments whose batches carry no timestamps."""
+        self.stem = stem_of(folder, base_offset)
+        self.name = self.stem + LOG_SUFFIX + suffix
+        self.size = size
+        self.max_timestamp = -1
+        self.max_timestamp_offset = base_offset
+        """The last offset of the first batch that has the largest timestamp."""
+        self.offsets = SparseIndex(files, self.stem + OFFSETS_SUFFIX + suffix, OFFSET_ENTRY)
+        self.times = SparseIndex(files, self.stem + TIMES_SUFFIX + suffix, TIME_ENTRY)
+        self.aborted = AbortedIndex(files, self.stem + ABORTED_SUFFIX + suffix)
+        self._first_timestamp: int | None = None
+        self._since_entry = 0
+
+    def __repr__(self) -> str:
+        return f"Segment(base_offset={self.base_offset}, size={self.size})"
+
+    @property
+    def largest_timestamp(self) -> int:
+        """The largest timestamp, or when the segment was first seen if its batches carry none."""
+        return self.max_timestamp if self.max_timestamp >= 0 else self.created_ms
+
+    def file(self, *, wait: bool = True) -> File:
+        """The open file of batches. Without `wait`, WouldWaitError if it is not open yet."""
+        file = self._files.get_open(self.name)
+        if file is None:
+            if not wait:
+                raise WouldWaitError
+            file = self._files.get(self.name)
+        return file
+
+    def must_roll(self, batch: Batch, config: TopicConfig, now_ms: int) -> bool:
+        """Whether the batch, which is to be the next, belongs into a new segment."""
+        if self.size == 0:
+            return batch.last_offset - self.base_offset > LARGEST_RELATIVE_OFFSET
+        return (
+            self.size + batch.size > config.segment_bytes
+            or self._waited_ms(batch.max_timestamp, now_ms) > _roll_ms(config)
+            or self.offsets.count >= config.segment_index_bytes // OFFSET_ENTRY.size
+            or self.times.count >= config.segment_index_bytes // TIME_ENTRY.size
+            or batch.last_offset - self.base_offset > LARGEST_RELATIVE_OFFSET
+        )
+
+    def _waited_ms(self, timestamp: int, now_ms: int) -> int:
+        """As in Kafka, age is measured in the batches' own time where they have one."""
+        first = self.first_timestamp()
+        return timestamp - first if first >= 0 else now_ms - self.created_ms
+
+    def first_timestamp(self) -> int:
+        """The timestamp of the first batch, -1 if there is none."""
+        if self._first_timestamp is None:
+            if not self.size:
+                return -1
+            self._first_timestamp = next(headers(self.file(), 0, self.size)).max_timestamp
+        return self._first_timestamp
+
+    def append(self, batch: Batch, index_interval_bytes: int) -> None:
+        """Write a batch at the end. With OSError nothing has changed."""
+        position = self.size
+        file = self._files.get(self.name)
+        if file.size() != position:
+            file = self._files.sized(self.name, position)
+        file.append(batch.data)
+        if position == 0:
+            self._first_timestamp = batch.max_timestamp
+        size = batch.size
+        self.size = position + size
+        # A full disk can refuse an index entry where it had room for the batch. The next batch brings another.
+        with suppress(OSError):
+            self.note(batch.last_offset, batch.max_timestamp, position, size, index_interval_bytes)
+
+    def note(self, last_offset: int, timestamp: int, position: int, size: int, index_interval_bytes: int) -> None:
+        """Take a batch that lies in the file into account: its timestamp, and an index entry now and then."""
+        if timestamp > self.max_timestamp:
+            self.max_timestamp = timestamp
+            self.max_timestamp_offset = last_offset
+        since = self._since_entry
+        self._since_entry = since + size
+        if since > index_interval_bytes:
+            # The time first: an offset entry promises that the time index covers all up to its batch.
+            self._note_time()
+            self.offsets.append(last_offset - self.base_offset, position)
+            self._since_entry = size
+
+    def _note_time(self) -> None:
+        last = self.times.last
+        if self.max_timestamp > (-1 if last is None else last[0]):
+            self.times.append(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
+
+    def seal(self) -> None:
+        """Finish the indexes of a segment that gets no more batches."""
+        self.offsets.create()
+        self.times.create()
+        self._note_time()
+
+    def find(self, offset: int, end: int | None = None, *, wait: bool = True) -> Header | None:
+        """The first batch that ends at or after the offset, if it begins before the position `end`."""
+        entry = self.offsets.find(offset - self.base_offset, wait=wait)
+        position = 0 if entry is None else entry[1]
+        return find(self.file(wait=wait), position, self.size if end is None else end, offset, wait=wait)
+
+    def first_batch_since(self, timestamp_ms: int, end: int, minimum_offset: int) -> Header | None:
+        """The first batch before position `end`, and not before an offset, with a timestamp at or after a time."""
+        entry = self.times.find(timestamp_ms)
+        offset = self.base_offset if entry is None else self.base_offset + entry[1]
+        found = self.offsets.find(max(offset, minimum_offset) - self.base_offset)
+        position = 0 if found is None else found[1]
+        for header in headers(self.file(), position, end):
+            if header.max_timestamp >= timestamp_ms and header.last_offset >= minimum_offset:
+                return header
+        return None
+
+    def last_offset(self) -> int:
+        """The offset of the last record, one less than the first if the segment is empty."""
+        position = 0 if self.offsets.last is None else self.offsets.last[1]
+        last = self.base_offset - 1
+        for header in headers(self.file(), position, self.size):
+            last = header.last_offset
+        return last
+
+    def truncate(self, offset: int) -> None:
+        """Drop the batch that holds the offset and all after it."""
+        header = self.find(offset)
+        if header is not None:
+            self.cut(header.position, offset)
+
+    def cut(self, position: int, offset: int) -> None:
+        """Cut the file where the batch that holds an offset begins, and the indexes with it."""
+        self._files.sized(self.name, self.size).truncate(position)
+        self.size = position
+        self.offsets.truncate(position - 1, column=1)
+        self.times.truncate(offset - 1 - self.base_offset, column=1)
+        self.aborted.truncate(offset)
+        self._first_timestamp = None
+        self._since_entry = 0
+        self.find_max_timestamp()
+
+    def find_max_timestamp(self) -> None:
+        """Find the largest timestamp from the time index and the few batches that it does not cover."""
+        self.max_timestamp, self.max_timestamp_offset = -1, self.base_offset
+        last, position = self.times.last, 0
+        if last is not None:
+            self.max_timestamp, self.max_timestamp_offset = last[0], self.base_offset + last[1]
+        if self.offsets.last is not None:
+            position = self.offsets.last[1]
+        for header in headers(self.file(), position, self.size, chunk_bytes=LONG_CHUNK):
+            if header.max_timestamp > self.max_timestamp:
+                self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, header.last_offset
+
+    def sync(self) -> None:
+        """Return when the batches and their index entries are on the disk."""
+        self.file().sync()
+        self.offsets.sync()
+        self.times.sync()
+        self.aborted.sync()
+
+    def take_over(self, disk: Disk) -> None:
+        """Put the files of the compacted segment in the place of this one's.
+
+        The batches come last: as long as their file is called `.swap`, recovery knows how to go on.
+        """
+        self._files.forget(*(self.stem + suffix for suffix in SUFFIXES))
+        disk.remove(self.stem + ABORTED_SUFFIX)
+        for suffix in (TIMES_SUFFIX, OFFSETS_SUFFIX, LOG_SUFFIX):
+            disk.rename(self.stem + suffix + SWAP_SUFFIX, self.stem + suffix)
+        self._files.forget(*(self.stem + suffix + SWAP_SUFFIX for suffix in SUFFIXES))
+
+    def retire(self, disk: Disk) -> list[str]:
+        """Mark the segment's files as deleted, by a rename that waits for nothing; says what to remove later."""
+        renamed = []
+        for suffix in (*SUFFIXES, SNAPSHOT_SUFFIX):
+            name = self.stem + suffix
+            with suppress(FileNotFoundError):
+                disk.rename(name, name + DELETED_SUFFIX)
+                renamed.append(name + DELETED_SUFFIX)
+        self._files.forget(*(self.stem + suffix for suffix in SUFFIXES))
+        return renamed
+
+
+def _roll_ms(config: TopicConfig) -> int:
+    # The segment that is written to is not compacted, so it must not be for longer than compaction may wait.
+    if "compact" in config.cleanup_policy:
+        return min(config.segment_ms, config.max_compaction_lag_ms)
+    return config.segment_ms

@@ -1,0 +1,16 @@
+"""Sockets: the listener and its connections on a broker's side, the connection on a client's."""
+
+from ottla.net.connection import BrokerUnreachableError, Connection, ConnectionLostError, RequestTimedOutError
+from ottla.net.listener import Listener
+from ottla.net.serving import Handler, Reply, ServerConnection
+
+__all__ = [
+    "BrokerUnreachableError",
+    "Connection",
+    "ConnectionLostError",
+    "Handler",
+    "Listener",
+    "Reply",
+    "RequestTimedOutError",
+    "ServerConnection",
+]

@@ -1,0 +1,262 @@
+"""A connection to a broker, as a client or another broker has it: requests out, each one's reply back.
+
+Requests are pipelined: the next one is sent while replies are outstanding. A broker answers in order, so a request that
+is not answered in time holds up all after it; the connection is then given up.
+"""
+
+import asyncio
+import logging
+import struct
+from functools import partial
+from typing import Any, NamedTuple, Self, cast
+
+from ottla import __version__
+from ottla.net.negotiate import API_VERSIONS, BEFORE_API_VERSIONS, Offer, best_version, decode_offer
+from ottla.wire import api
+from ottla.wire.api.api_versions import ApiVersionsRequest
+from ottla.wire.errors import ErrorCode, KafkaError, ProtocolError
+from ottla.wire.frame import FrameReader, decode_response, encode_request
+from ottla.wire.schema import schema_of
+
+LARGEST_CORRELATION_ID = 2**31 - 1
+MAX_RESPONSE_BYTES = 2**31 - 1
+TIMEOUT_MS = 30_000
+
+_CORRELATION_ID = struct.Struct(">i")
+
+log = logging.getLogger(__name__)
+
+
+class ConnectionLostError(KafkaError):
+    """The connection closed while requests were pending, or was closed before."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.NETWORK_EXCEPTION, message)
+
+
+class BrokerUnreachableError(ConnectionLostError):
+    """Nobody answers at the broker's address."""
+
+
+class RequestTimedOutError(KafkaError):
+    """The broker did not answer in time."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.REQUEST_TIMED_OUT, message)
+
+
+class _Pending(NamedTuple):
+    key: int
+    version: int
+    future: "asyncio.Future[Any]"
+    timer: asyncio.TimerHandle
+
+
+class Connection(asyncio.Protocol):
+    """A connection to one broker. Make it with `open`, which also finds out what the broker offers."""
+
+    _transport: asyncio.Transport
+
+    def __init__(self, broker: str, client_id: str | None, timeout_ms: int, max_response_bytes: int) -> None:
+        self.broker = broker
+        """The broker's address, as `host:port`."""
+        self.offer: Offer = {}
+        """What the broker offers."""
+        self._client_id = client_id
+        self._timeout_ms = timeout_ms
+        self._reader = FrameReader(max_response_bytes)
+        self._loop = asyncio.get_running_loop()
+        self._pending: dict[int, _Pending] = {}
+        self._correlation_id = 0
+        self._lost: str | None = None
+        self._left_by_broker = False
+        self._closed = self._loop.create_future()
+        self._room: asyncio.Future[None] | None = None
+
+    @classmethod
+    async def open(
+        cls,
+        host: str,
+        port: int,
+        *,
+        client_id: str | None = "ottla",
+        timeout_ms: int = TIMEOUT_MS,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+    ) -> Self:
+        """Connect and negotiate versions. `timeout_ms` bounds this, and is what requests get unless told otherwise."""
+        broker = f"{host}:{port}"
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                connection = await cls._connect(host, port, client_id, timeout_ms, max_response_bytes)
+                try:
+                    await connection._negotiate()
+                except ConnectionLostError:
+                    if not connection._left_by_broker:
+                        raise
+                    log.info("%s closed the connection when asked for its versions; taking it for Kafka 0.9", broker)
+                    connection = await cls._connect(host, port, client_id, timeout_ms, max_response_bytes)
+                    connection.offer = BEFORE_API_VERSIONS
+                except BaseException:
+                    connection._give_up(f"negotiation with {broker} failed")
+                    raise
+                return connection
+        except TimeoutError:
+            raise BrokerUnreachableError(f"no connection to {broker} within {timeout_ms} ms") from None
+
+    @classmethod
+    async def _connect(
+        cls, host: str, port: int, client_id: str | None, timeout_ms: int, max_response_bytes: int
+    ) -> Self:
+        connection = cls(f"{host}:{port}", client_id, timeout_ms, max_response_bytes)
+        try:
+            await asyncio.get_running_loop().create_connection(lambda: connection, host, port)
+        except OSError as error:
+            raise BrokerUnreachableError(f"cannot connect to {host}:{port}: {error.strerror or error}") from error
+        return connection
+
+    async def _negotiate(self) -> None:
+        version = schema_of(ApiVersionsRequest).versions.last
+        # More than twice cannot happen with a broker that means what it says.
+        for _ in range(2):
+            question = ApiVersionsRequest(client_software_name="ottla", client_software_version=__version__)
+            code, offer = await self._send(question, version, self._timeout_ms)
+            if code is not ErrorCode.UNSUPPORTED_VERSION:
+                break
+            version = min(version, offer[API_VERSIONS].last) if API_VERSIONS in offer else 0
+        if code is not ErrorCode.NONE:
+            raise KafkaError(code, f"{self.broker} does not say which versions it offers")
+        self.offer = offer
+
+    @property
+    def closed(self) -> bool:
+        """Whether the connection can no longer be used."""
+        return self._lost is not None
+
+    @property
+    def pending_count(self) -> int:
+        """How many requests wait for their reply."""
+        return len(self._pending)
+
+    def version_of(self, request: type[Any]) -> int:
+        """The version in which a request would be sent; KafkaError if the two sides have none in common."""
+        return best_version(request, self.offer, self.broker)
+
+    async def request(self, message: object, *, version: int | None = None, timeout_ms: int | None = None) -> Any:
+        """Send a request and wait for its response.
+
+        The version is the highest that both sides have, unless one is given. Raises `RequestTimedOutError`,
+        `ConnectionLostError`, or ProtocolError for a response that makes no sense; error codes inside the response are
+        the caller's to look at.
+        """
+        if version is None:
+            version = self.version_of(type(message))
+        if self._room is not None:
+            await asyncio.shield(self._room)
+        return await self._send(message, version, self._timeout_ms if timeout_ms is None else timeout_ms)
+
+    async def tell(self, message: object, *, version: int | None = None) -> None:
+        """Send a request that gets no reply, which is Produce with acks=0 alone."""
+        if version is None:
+            version = self.version_of(type(message))
+        if self._room is not None:
+            await asyncio.shield(self._room)
+        self._write(message, version)
+
+    async def close(self) -> None:
+        """Close the connection. Requests that are pending fail."""
+        self._give_up(f"the connection to {self.broker} was closed on this side")
+        await asyncio.shield(self._closed)
+
+    # Sending.
+
+    def _write(self, message: object, version: int) -> int:
+        if self._lost is not None:
+            raise ConnectionLostError(self._lost)
+        self._correlation_id = (self._correlation_id + 1) & LARGEST_CORRELATION_ID
+        self._transport.writelines(
+            encode_request(message, version, correlation_id=self._correlation_id, client_id=self._client_id)
+        )
+        return self._correlation_id
+
+    def _send(self, message: object, version: int, timeout_ms: int) -> "asyncio.Future[Any]":
+        correlation_id = self._write(message, version)
+        key = schema_of(type(message)).key
+        assert key is not None
+        future = self._loop.create_future()
+        timer = self._loop.call_later(timeout_ms / 1000, partial(self._time_out, correlation_id, timeout_ms))
+        self._pending[correlation_id] = _Pending(key, version, future, timer)
+        return future
+
+    def _time_out(self, correlation_id: int, timeout_ms: int) -> None:
+        pending = self._pending.pop(correlation_id)
+        reason = f"{self.broker} did not answer {api.api_name(pending.key)} v{pending.version} in {timeout_ms} ms"
+        if not pending.future.done():
+            pending.future.set_exception(RequestTimedOutError(reason))
+        self._give_up(reason)
+
+    def _give_up(self, reason: str) -> None:
+        """Close, and fail all that is pending."""
+        if self._lost is None:
+            self._lost = reason
+            self._transport.abort()
+        pending, self._pending = self._pending, {}
+        for one in pending.values():
+            one.timer.cancel()
+            if not one.future.done():
+                one.future.set_exception(ConnectionLostError(reason))
+        if self._room is not None:
+            self._room.set_result(None)
+            self._room = None
+
+    # What the event loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is open."""
+        self._transport = cast(asyncio.Transport, transport)
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have come in."""
+        try:
+            frames = self._reader.feed(data)
+        except ProtocolError as error:
+            self._give_up(f"{self.broker} sent {error.reason}")
+            return
+        for frame in frames:
+            self._take(frame)
+
+    def _take(self, frame: bytes) -> None:
+        if len(frame) < _CORRELATION_ID.size:
+            self._give_up(f"{self.broker} sent a reply of {len(frame)} bytes")
+            return
+        (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
+        pending = self._pending.pop(correlation_id, None)
+        if pending is None:
+            log.warning("%s answered a request that is not pending, %d; ignored", self.broker, correlation_id)
+            return
+        pending.timer.cancel()
+        if pending.future.done():
+            return
+        try:
+            if pending.key == API_VERSIONS and not self.offer:
+                pending.future.set_result(decode_offer(frame, pending.version))
+            else:
+                pending.future.set_result(decode_response(api.response(pending.key), pending.version, frame)[1])
+        except ProtocolError as error:
+            pending.future.set_exception(error)
+
+    def pause_writing(self) -> None:
+        """The broker does not read as fast as it is sent to."""
+        self._room = self._loop.create_future()
+
+    def resume_writing(self) -> None:
+        """The broker has read some of it."""
+        if self._room is not None:
+            self._room.set_result(None)
+            self._room = None
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The socket is closed."""
+        self._left_by_broker = self._lost is None
+        cause = f": {error}" if error is not None else ""
+        self._give_up(f"{self.broker} closed the connection{cause}")
+        self._closed.set_result(None)

@@ -1,0 +1,177 @@
+"""Accepts clients on one address, and looks after their connections.
+
+>>> async def echo_once() -> bytes:
+...     listener = Listener(lambda connection, frame: [frame.upper()])
+...     host, port = await listener.start("127.0.0.1", 0)
+...     reader, writer = await asyncio.open_connection(host, port)
+...     writer.write(b"\\0\\0\\0\\5hello")
+...     answer = await reader.readexactly(5)
+...     writer.close()
+...     await listener.stop()
+...     return answer
+>>> asyncio.run(echo_once())
+b'HELLO'
+"""
+
+import asyncio
+import errno
+import logging
+import socket
+
+from ottla.net.serving import Handler, ServerConnection
+
+SWEEPS_PER_IDLE_LIMIT = 8
+LONGEST_SWEEP_INTERVAL_S = 30.0
+BACKLOG = 1024
+PORT_TRIES = 20
+
+log = logging.getLogger(__name__)
+
+
+class Listener:
+    """A listening address with the connections that came in through it.
+
+    `handler` gets each frame with the connection it came on; see `ottla.net.serving`. A frame beyond
+    `max_request_bytes` closes its connection, a client beyond `max_connections` is turned away. `idle_ms` bounds how
+    long a client may send nothing, take over one request, or leave its replies unread; below 1 there is no bound.
+    """
+
+    def __init__(
+        self,
+        handler: Handler,
+        *,
+        max_request_bytes: int = 100 * 1024 * 1024,
+        max_connections: int = 2**31 - 1,
+        idle_ms: int = 600_000,
+    ) -> None:
+        self.handler = handler
+        self.max_request_bytes = max_request_bytes
+        self._max_connections = max_connections
+        self._idle_s = idle_ms / 1000
+        self._connections: set[ServerConnection] = set()
+        self._servers: list[asyncio.Server] = []
+        self._sweep_timer: asyncio.TimerHandle | None = None
+        self._refused = 0
+        self._stopping = False
+        self._empty: asyncio.Future[None] | None = None
+        self.address: tuple[str, int] = ("", 0)
+        """Where it listens, once it does."""
+
+    @property
+    def connection_count(self) -> int:
+        """How many clients are connected."""
+        return len(self._connections)
+
+    @property
+    def bytes_buffered(self) -> int:
+        """Bytes held for all connections: requests not handled yet and replies not sent yet."""
+        return sum(connection.bytes_buffered for connection in self._connections)
+
+    async def start(self, host: str, port: int) -> tuple[str, int]:
+        """Listen on all addresses that `host` stands for, an empty one for all there are, and return host and port.
+
+        Port 0 finds a free one, the same on each address. OSError says which address could not be had.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        except OSError as error:
+            raise _cannot_listen(host, port, error) from error
+        # An address of IPv4 first: where both kinds are listened on, it is the one that surely exists.
+        addresses = sorted({str(entry[4][0]) for entry in found}, key=lambda address: ":" in address)
+        for tries_left in reversed(range(PORT_TRIES)):
+            try:
+                await self._listen(loop, addresses, port)
+                break
+            except OSError as error:
+                await self._stop_accepting()
+                if port or not tries_left or error.errno != errno.EADDRINUSE:
+                    raise _cannot_listen(host, port, error) from error
+        self.address = (host, self._servers[0].sockets[0].getsockname()[1])
+        self._schedule_sweep(loop)
+        return self.address
+
+    async def _listen(self, loop: asyncio.AbstractEventLoop, addresses: list[str], port: int) -> None:
+        for address in addresses:
+            try:
+                server = await loop.create_server(
+                    lambda: ServerConnection(self, loop), address, port, backlog=BACKLOG, reuse_address=True
+                )
+            except OSError as error:
+                # A name may stand for an IPv6 address on a machine that has no IPv6.
+                if self._servers and error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                    continue
+                raise
+            self._servers.append(server)
+            port = server.sockets[0].getsockname()[1]
+
+    async def stop(self, timeout_ms: int = 5_000) -> None:
+        """Accept nobody more, finish the requests that have arrived, close; after `timeout_ms` close regardless."""
+        self._stopping = True
+        await self._stop_accepting()
+        if self._sweep_timer is not None:
+            self._sweep_timer.cancel()
+        for connection in list(self._connections):
+            connection.finish()
+        if not await self._emptied(timeout_ms / 1000):
+            log.warning("%d connections did not finish in %d ms and are cut", len(self._connections), timeout_ms)
+            for connection in list(self._connections):
+                connection.abort()
+            await self._emptied(None)
+
+    async def _stop_accepting(self) -> None:
+        # Not `wait_closed`: from Python 3.12 on that waits for the connections too.
+        for server in self._servers:
+            server.close()
+        self._servers.clear()
+        await asyncio.sleep(0)
+
+    async def _emptied(self, timeout_s: float | None) -> bool:
+        if self._connections:
+            self._empty = asyncio.get_running_loop().create_future()
+            await asyncio.wait([self._empty], timeout=timeout_s)
+        return not self._connections
+
+    # What connections call.
+
+    def admit(self, connection: ServerConnection) -> bool:
+        """Count a new connection, unless there are too many."""
+        if len(self._connections) >= self._max_connections or self._stopping:
+            if not self._refused:
+                log.warning("turning %s away: %d clients are connected", connection.peer, len(self._connections))
+            self._refused += 1
+            return False
+        self._connections.add(connection)
+        return True
+
+    def forget(self, connection: ServerConnection) -> None:
+        """Count a connection no more."""
+        self._connections.discard(connection)
+        if not self._connections and self._empty is not None and not self._empty.done():
+            self._empty.set_result(None)
+
+    # One timer for all connections.
+
+    def _schedule_sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self._idle_s <= 0:
+            return
+        interval_s = min(self._idle_s / SWEEPS_PER_IDLE_LIMIT, LONGEST_SWEEP_INTERVAL_S)
+        self._sweep_timer = loop.call_later(interval_s, self._sweep, loop)
+
+    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        since = loop.time() - self._idle_s
+        for connection in [one for one in self._connections if one.active_at < since or one.bytes_waiting]:
+            reason = connection.overdue(since)
+            if reason is not None:
+                log.info("closing the connection from %s: %s", connection.peer, reason)
+                connection.abort()
+        if self._refused > 1:
+            log.warning("%d clients were turned away: the limit is %d", self._refused, self._max_connections)
+        self._refused = 0
+        self._schedule_sweep(loop)
+
+
+def _cannot_listen(host: str, port: int, error: OSError) -> OSError:
+    # Event loops put the address in front of the reason, in their own way.
+    reason = str(error.strerror or error).rsplit(": ", 1)[-1]
+    return OSError(error.errno, f"cannot listen on {host or '*'}:{port}: {reason}")

@@ -1,0 +1,138 @@
+"""Replies on their way to a transport, no faster than the peer reads them.
+
+A reply is a list of buffers, some of which may be slices of files. Slices are read in chunks, from the page cache if
+they are there and by a thread if not, and the next chunk is read when the transport has room for it. So a connection
+holds a chunk or two, however long the reply and however slow the reader.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+
+from ottla.ports import FileSlice
+
+Buffer = bytes | bytearray | memoryview
+Sendable = Buffer | FileSlice
+
+CHUNK_BYTES = 256 * 1024
+"""How much of a file is read at once, and how much the transport takes before it asks for a pause."""
+
+TURN_BYTES = 4 * CHUNK_BYTES
+"""How much one connection may send before the event loop looks after the others."""
+
+
+class Sender:
+    """Hands one reply at a time to a transport.
+
+    `when_sent` is called once a reply that `send` could not hand over at once is with the transport and the transport
+    has room again; `when_failed` if a file cannot be read, after which the rest of the reply cannot follow.
+    """
+
+    __slots__ = ("_busy", "_full", "_loop", "_transport", "_unsent", "_when_failed", "_when_sent")
+
+    def __init__(
+        self,
+        transport: asyncio.Transport,
+        loop: asyncio.AbstractEventLoop,
+        when_sent: Callable[[], None],
+        when_failed: Callable[[Exception], None],
+    ) -> None:
+        transport.set_write_buffer_limits(high=CHUNK_BYTES)
+        self._transport = transport
+        self._loop = loop
+        self._when_sent = when_sent
+        self._when_failed = when_failed
+        self._unsent: list[Sendable] = []
+        self._full = False
+        self._busy = False
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the peer has to read before anything more can be sent."""
+        return self._full
+
+    def send(self, reply: list[Sendable]) -> bool:
+        """Send a reply; False if it, or the transport's room for the next one, has to be waited for."""
+        assert not self._unsent, "the reply before this one is not sent yet"
+        for buffer in reply:
+            if isinstance(buffer, FileSlice):
+                self._unsent = reply[::-1]
+                return self._advance()
+        self._transport.writelines(reply)  # type: ignore[arg-type]
+        return not self._full
+
+    def pause(self) -> None:
+        """The transport has no more room."""
+        self._full = True
+
+    def resume(self) -> None:
+        """The transport has room again."""
+        self._full = False
+        if not self._busy and self._advance():
+            self._when_sent()
+
+    def drop(self) -> None:
+        """Forget what is not sent, with the files it holds open."""
+        self._unsent.clear()
+
+    def _continue(self) -> None:
+        self._busy = False
+        if not self._transport.is_closing() and not self._full and self._advance():
+            self._when_sent()
+
+    def _advance(self) -> bool:
+        """Send what can be sent without waiting; whether that was all."""
+        ready: list[Buffer] = []
+        size = sent = 0
+        while self._unsent and not self._full:
+            buffer = self._unsent.pop()
+            if isinstance(buffer, FileSlice):
+                wanted = min(buffer.length, CHUNK_BYTES)
+                try:
+                    found = buffer.file.read_cached(buffer.position, wanted)
+                    if found is None:
+                        self._transport.writelines(ready)
+                        self._read_in_thread(buffer, wanted)
+                        return False
+                    self._take(buffer, found)
+                except OSError as error:
+                    self._when_failed(error)
+                    return False
+                buffer = found
+            ready.append(buffer)
+            size += len(buffer)
+            if size >= CHUNK_BYTES:
+                self._transport.writelines(ready)
+                sent += size
+                ready, size = [], 0
+                if sent >= TURN_BYTES and self._unsent and not self._full:
+                    self._busy = True
+                    self._loop.call_soon(self._continue)
+                    return False
+        if ready:
+            self._transport.writelines(ready)
+        return not self._unsent and not self._full
+
+    def _take(self, part: FileSlice, found: bytes) -> None:
+        """Put what was not read of a slice back."""
+        if not found and part.length:
+            raise OSError(f"the file ends before byte {part.position + part.length}, which was to be sent")
+        if len(found) < part.length:
+            self._unsent.append(FileSlice(part.file, part.position + len(found), part.length - len(found)))
+
+    def _read_in_thread(self, part: FileSlice, wanted: int) -> None:
+        self._busy = True
+        reading = self._loop.run_in_executor(None, part.file.read_at, part.position, wanted)
+        reading.add_done_callback(partial(self._has_read, part))
+
+    def _has_read(self, part: FileSlice, reading: "asyncio.Future[bytes]") -> None:
+        if reading.cancelled() or self._transport.is_closing():
+            return
+        try:
+            found = reading.result()
+            self._take(part, found)
+        except OSError as error:
+            self._when_failed(error)
+            return
+        self._transport.write(found)
+        self._continue()

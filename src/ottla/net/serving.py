@@ -1,0 +1,267 @@
+"""One client's connection, as the broker has it: frames in, replies out, one at a time and in order."""
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, cast
+
+from ottla.net.sending import Sendable, Sender
+from ottla.wire.errors import ProtocolError
+from ottla.wire.frame import FrameReader
+
+if TYPE_CHECKING:
+    from ottla.net.listener import Listener
+
+Answer = list[Sendable] | None
+"""The buffers of a reply, or None where none is sent."""
+
+Reply = Answer | Awaitable[Answer]
+"""An answer, now or later."""
+
+Handler = Callable[["ServerConnection", bytes], Reply]
+"""What a frame is given to. ProtocolError closes the connection, and so does any other exception, with a traceback."""
+
+MOST_FRAMES_WAITING = 8
+MOST_BYTES_WAITING = 4 * 1024 * 1024
+"""Beyond either, nothing more is read from a connection until its replies catch up."""
+
+FRAMES_PER_TURN = 32
+"""How many frames of one connection are handled before the event loop looks after the others."""
+
+log = logging.getLogger(__name__)
+
+
+class ServerConnection(asyncio.Protocol):
+    """A client at the other end of a socket.
+
+    A reply that is ready goes out before `data_received` returns, without a task. While one is not, later frames wait;
+    too many of them, and reading stops.
+    """
+
+    __slots__ = (
+        "_busy",
+        "_finishing",
+        "_handle",
+        "_listener",
+        "_loop",
+        "_paused",
+        "_pending",
+        "_reader",
+        "_sender",
+        "_transport",
+        "_unfinished_since",
+        "_waiting",
+        "active_at",
+        "bytes_waiting",
+        "context",
+        "interrupt",
+        "peer",
+    )
+
+    _transport: asyncio.Transport
+    _sender: Sender
+
+    def __init__(self, listener: "Listener", loop: asyncio.AbstractEventLoop) -> None:
+        self._listener = listener
+        self._loop = loop
+        self._handle = listener.handler
+        self._reader = FrameReader(listener.max_request_bytes)
+        self._waiting: deque[bytes] = deque()
+        self._pending: asyncio.Future[Answer] | None = None
+        self._busy = False
+        self._paused = False
+        self._finishing = False
+        self._unfinished_since: float | None = None
+        self.bytes_waiting = 0
+        """Bytes of requests that have arrived and are not handled yet, parts of requests included."""
+        self.active_at = loop.time()
+        """When something last arrived or left."""
+        self.peer = ""
+        """The client's address, as `host:port`."""
+        self.context: Any = None
+        """The handler's own: what it has to remember of this client."""
+        self.interrupt: Callable[[], object] | None = None
+        """What to call if the client goes away before its request is answered. A handler that only waits, as a fetch
+        does, sets it to end its waiting; any other handler runs to its end, and its answer is dropped. It holds for one
+        request."""
+
+    # What the event loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """The socket is open."""
+        self._transport = cast(asyncio.Transport, transport)
+        self._sender = Sender(self._transport, self._loop, self._sent, self._fail)
+        address = transport.get_extra_info("peername")
+        self.peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else str(address)
+        if not self._listener.admit(self):
+            transport.abort()  # type: ignore[attr-defined]
+
+    def data_received(self, data: bytes) -> None:
+        """Bytes have come in."""
+        now = self.active_at = self._loop.time()
+        try:
+            frames = self._reader.feed(data)
+        except ProtocolError as error:
+            self._fail(error)
+            return
+        self.bytes_waiting += len(data)
+        if not self._reader.mid_frame:
+            self._unfinished_since = None
+        elif frames or self._unfinished_since is None:
+            self._unfinished_since = now
+        if frames and not self._finishing:
+            if self._reader.failure is not None:
+                # What came before the bad size is answered still.
+                log.warning("closing the connection from %s: %s", self.peer, self._reader.failure)
+                self._finishing = True
+            self._waiting.extend(frames)
+            if not self._busy:
+                self._run()
+            else:
+                self._hold_or_go_on()
+
+    def eof_received(self) -> bool:
+        """The client sends no more. What it did send is handled still: with acks=0 a client does not wait to see."""
+        if self._busy or self._waiting:
+            self._interrupt()
+            self._finishing = True
+            return True
+        return False
+
+    def pause_writing(self) -> None:
+        """The client does not read as fast as it is sent to."""
+        self._sender.pause()
+
+    def resume_writing(self) -> None:
+        """The client has read some of it."""
+        self.active_at = self._loop.time()
+        self._sender.resume()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        """The socket is closed."""
+        self._finishing = True
+        self._waiting.clear()
+        self._sender.drop()
+        self._listener.forget(self)
+        self._interrupt()
+
+    # What the listener calls.
+
+    @property
+    def bytes_buffered(self) -> int:
+        """Bytes held for this connection: requests that wait and replies that have not left."""
+        return self.bytes_waiting + self._transport.get_write_buffer_size()
+
+    def overdue(self, since: float) -> str | None:
+        """Why the connection should close if whatever it does now it has done since before then; None if not."""
+        if self._pending is not None and not self._finishing:
+            return None
+        if self.active_at < since:
+            return "it does not read its replies" if self._sender.stuck else "it is idle"
+        if self._unfinished_since is not None and self._unfinished_since < since and not self._paused:
+            return "it takes too long over one request"
+        return None
+
+    def finish(self) -> None:
+        """Take no more requests, answer those that have arrived whole, then close."""
+        self._finishing = True
+        self._pause_reading()
+        if not self._busy:
+            self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once and give up what is pending."""
+        if self._pending is not None:
+            self._pending.cancel()
+        self._transport.abort()
+
+    # How requests go through.
+
+    def _run(self) -> None:
+        """Handle what waits, until there is a reply to be waited for."""
+        self._busy = False
+        waiting, handle = self._waiting, self._handle
+        for _ in range(FRAMES_PER_TURN):
+            if not waiting:
+                break
+            frame = waiting.popleft()
+            self.bytes_waiting -= len(frame) + 4
+            try:
+                reply = handle(self, frame)
+            except Exception as error:  # noqa: BLE001 - whatever it is, this connection alone suffers
+                self._fail(error)
+                return
+            if reply is None:
+                continue
+            if not isinstance(reply, list):
+                self._busy = True
+                self._pending = asyncio.ensure_future(reply)
+                self._pending.add_done_callback(self._answered)
+                break
+            if not self._sender.send(reply):
+                self._busy = True
+                break
+        else:
+            if waiting:
+                self._busy = True
+                self._loop.call_soon(self._run)
+        self._hold_or_go_on()
+
+    def _answered(self, future: "asyncio.Future[Answer]") -> None:
+        """A reply that was waited for is here."""
+        self._pending = None
+        self.interrupt = None
+        if future.cancelled():
+            self._transport.close()
+            return
+        error = future.exception()
+        if error is not None:
+            self._fail(error)
+            return
+        reply = future.result()
+        if self._transport.is_closing():
+            return
+        self.active_at = self._loop.time()
+        if reply is None or self._sender.send(reply):
+            self._run()
+
+    def _sent(self) -> None:
+        self.active_at = self._loop.time()
+        self._run()
+
+    def _hold_or_go_on(self) -> None:
+        """Stop reading if too much waits, read again if not; close if this was the last reply."""
+        if self._finishing:
+            if not self._busy:
+                self._transport.close()
+            return
+        too_much = len(self._waiting) > MOST_FRAMES_WAITING or (
+            self.bytes_waiting > MOST_BYTES_WAITING and bool(self._waiting)
+        )
+        if too_much:
+            self._pause_reading()
+        elif self._paused and not self._transport.is_closing():
+            self._paused = False
+            self._transport.resume_reading()
+
+    def _pause_reading(self) -> None:
+        if not self._paused and not self._transport.is_closing():
+            self._paused = True
+            self._transport.pause_reading()
+
+    def _interrupt(self) -> None:
+        interrupt, self.interrupt = self.interrupt, None
+        if interrupt is not None:
+            interrupt()
+
+    def _fail(self, error: BaseException) -> None:
+        """Close because of an error, and say why."""
+        if isinstance(error, ProtocolError):
+            log.warning("closing the connection from %s: %s", self.peer, error)
+        else:
+            log.error("closing the connection from %s after a failure", self.peer, exc_info=error)
+        self._finishing = True
+        self._waiting.clear()
+        # Not abort: replies to earlier requests may be on their way.
+        self._transport.close()

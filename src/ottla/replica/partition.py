@@ -1,0 +1,130 @@
+"""A partition as its leader holds it: the log, its high watermark, and those who wait.
+
+With a single replica what is appended is committed at once, unless the topic's flush policy has acknowledgements wait
+for the disk; then they wait together, and one sync serves all that came before it began.
+"""
+
+from typing import NamedTuple
+
+from ottla.config.topic import TopicConfig
+from ottla.log.log import Appended, Log
+from ottla.ports.disk import FileSlice
+from ottla.replica.group_sync import GroupSync
+from ottla.replica.validate import Checked
+from ottla.replica.waiters import Waiters
+from ottla.wire.errors import ErrorCode, KafkaError
+
+READ_UNCOMMITTED = 0
+READ_COMMITTED = 1
+DEBUG_REPLICA = -2
+"""The replica id that reads past the high watermark, as if it were a follower."""
+
+NO_LEADER_EPOCH = -1
+IN_SYNC = 1
+"""Replicas in sync: the leader itself, while there are no others."""
+
+
+class Read(NamedTuple):
+    """What a fetch finds: a slice of a segment file, if there is any, and the marks that go with it."""
+
+    records: FileSlice | None
+    high_watermark: int
+    last_stable_offset: int
+    start_offset: int
+
+    @property
+    def size(self) -> int:
+        """Bytes of records."""
+        return 0 if self.records is None else self.records.length
+
+
+class Partition:
+    """The leader of one partition."""
+
+    __slots__ = ("_dirty_since_ms", "_group_sync", "config", "index", "leader_epoch", "log", "topic", "waiters")
+
+    def __init__(self, topic: str, index: int, log: Log, config: TopicConfig, leader_epoch: int) -> None:
+        self.topic = topic
+        self.index = index
+        self.log = log
+        self.config = config
+        self.leader_epoch = leader_epoch
+        self.waiters = Waiters()
+        self._group_sync = GroupSync(log.flush)
+        self._dirty_since_ms = -1
+
+    def check_in_sync(self) -> None:
+        """Refuse acks=all where fewer replicas are in sync than the topic wants."""
+        if self.config.min_insync_replicas > IN_SYNC:
+            raise KafkaError(
+                ErrorCode.NOT_ENOUGH_REPLICAS,
+                f"{self.name} has {IN_SYNC} replica in sync, min.insync.replicas = {self.config.min_insync_replicas}",
+            )
+
+    @property
+    def high_watermark(self) -> int:
+        """The offset before which everything is committed."""
+        return self.log.end_offset
+
+    def check_epoch(self, claimed: int) -> None:
+        """Compare the leader epoch that a client believes in with this leader's."""
+        if claimed == NO_LEADER_EPOCH or claimed == self.leader_epoch:
+            return
+        if claimed < self.leader_epoch:
+            raise KafkaError(
+                ErrorCode.FENCED_LEADER_EPOCH, f"leader epoch {claimed} is over, it is {self.leader_epoch} now"
+            )
+        raise KafkaError(
+            ErrorCode.UNKNOWN_LEADER_EPOCH, f"leader epoch {claimed} is not known here, it is {self.leader_epoch}"
+        )
+
+    def append(self, checked: Checked) -> Appended:
+        """Append a batch that `check_records` has passed; it is readable at once."""
+        appended = self.log.append_as_leader(checked.batch, self.leader_epoch)
+        if not appended.duplicate:
+            if self._dirty_since_ms < 0:
+                self._dirty_since_ms = checked.now_ms
+            self.waiters.grew(checked.batch.size)
+        return appended
+
+    def flush_is_due(self, now_ms: int) -> bool:
+        """Whether flush.ms is over since the first record that was not synced."""
+        if self.log.recovery_point >= self.log.end_offset:
+            self._dirty_since_ms = -1
+            return False
+        return 0 <= self._dirty_since_ms <= now_ms - self.config.flush_ms
+
+    def configure(self, config: TopicConfig) -> None:
+        """Put changed configs into effect."""
+        self.config = self.log.config = config
+
+    @property
+    def must_sync(self) -> bool:
+        """Whether acknowledgements have to wait for the disk now."""
+        return self.log.end_offset - self.log.recovery_point >= self.config.flush_messages
+
+    async def synced(self) -> None:
+        """Return when everything appended before this call is on the disk."""
+        await self._group_sync.synced()
+
+    @property
+    def name(self) -> str:
+        """As the log's folder is called."""
+        return f"{self.topic}-{self.index}"
+
+    def read(
+        self, offset: int, max_bytes: int, *, isolation: int, replica_id: int, minimum_one: bool, wait: bool
+    ) -> Read:
+        """Read from an offset as far as this reader may see. Without `wait`, WouldWaitError if the disk is needed."""
+        high_watermark = self.high_watermark
+        stable = self.log.last_stable_offset(high_watermark)
+        if replica_id == DEBUG_REPLICA:
+            end = self.log.end_offset
+        else:
+            end = stable if isolation == READ_COMMITTED else high_watermark
+        found = self.log.read(offset, max_bytes, end=end, minimum_one=minimum_one, wait=wait)
+        return Read(found, high_watermark, stable, self.log.start_offset)
+
+    def close(self) -> None:
+        """Let everyone who waits go."""
+        self.waiters.wake_all()

@@ -1,0 +1,108 @@
+"""A broker on a thread of its own, so that blocking clients in the test can talk to it."""
+
+import asyncio
+import tempfile
+import threading
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Any
+
+from ottla.broker.server import Server
+from ottla.config.broker import BrokerConfig
+
+START_SECONDS = 30.0
+
+QUICK: Mapping[str, str] = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "1000",
+}
+"""Settings that suit tests: nobody waits for members that might still come."""
+
+
+class TestBroker:
+    """A real broker in this process.
+
+    >>> with TestBroker() as broker:
+    ...     host, port = broker.bootstrap_servers.split(":")
+    >>> host
+    '127.0.0.1'
+
+    Its data goes to a temporary folder and is removed with it, unless a folder is given. Any setting of a broker can be
+    given by Kafka's name: `TestBroker({"num.partitions": "4"})`.
+    """
+
+    __test__ = False
+
+    def __init__(self, settings: Mapping[str, str] | None = None, *, folder: str | None = None) -> None:
+        self._settings = dict(settings or {})
+        self._temporary = None if folder is not None else tempfile.TemporaryDirectory(prefix="ottla-")
+        self.folder = folder if folder is not None else self._temporary.name if self._temporary else ""
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._thread: threading.Thread | None = None
+        self._ready = threading.Event()
+        self._failure: BaseException | None = None
+        self.host = "127.0.0.1"
+        self.port = 0
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """What clients call it: `host:port`."""
+        return f"{self.host}:{self.port}"
+
+    def start(self) -> "TestBroker":
+        """Start the broker and return when it listens. After a stop it starts again on the same port and data."""
+        self._ready.clear()
+        self._failure = None
+        self._thread = threading.Thread(target=self._run, name="ottla-test-broker", daemon=True)
+        self._thread.start()
+        if not self._ready.wait(START_SECONDS):
+            raise TimeoutError(f"the broker did not start within {START_SECONDS} s")
+        if self._failure is not None:
+            raise self._failure
+        return self
+
+    def stop(self) -> None:
+        """Stop the broker cleanly; its data stays."""
+        if self._thread is None:
+            return
+        if self._loop is not None and self._stop is not None:
+            self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+        self._thread = None
+
+    def close(self) -> None:
+        """Stop the broker and remove its temporary folder."""
+        self.stop()
+        if self._temporary is not None:
+            self._temporary.cleanup()
+
+    def _run(self) -> None:
+        try:
+            asyncio.run(self._serve())
+        except BaseException as error:  # noqa: BLE001 - handed to whoever started it
+            self._failure = error
+        finally:
+            self._ready.set()
+
+    async def _serve(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._stop = asyncio.Event()
+        settings: dict[str, Any] = {
+            **QUICK,
+            "listeners": f"PLAINTEXT://{self.host}:{self.port}",
+            "log.dirs": self.folder,
+            **self._settings,
+        }
+        async with Server(BrokerConfig(settings)) as server:
+            self.port = server.port
+            self._ready.set()
+            await self._stop.wait()
+
+    def __enter__(self) -> "TestBroker":
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()

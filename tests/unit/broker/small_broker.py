@@ -1,0 +1,93 @@
+"""A real broker without sockets: requests go through the codec of one version, a handler, and the codec again."""
+
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ottla.broker.apis import find_api
+from ottla.broker.broker import Broker
+from ottla.broker.logs import Logs
+from ottla.broker.request import Request
+from ottla.cluster.image import BrokerImage
+from ottla.config.broker import BrokerConfig
+from ottla.meta.catalog import Catalog
+from ottla.meta.memory import open_memory
+from ottla.ports import SystemChance, SystemClock, SystemDisk
+from ottla.record.batch import Batch
+from ottla.record.build import build_batch
+from ottla.record.kernels import Record
+from ottla.wire.api import response
+from ottla.wire.api.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from ottla.wire.compile import decode, encode
+from ottla.wire.schema import schema_of
+
+NODE_ID = 1
+
+
+class _Caller:
+    peer = "127.0.0.1:50000"
+    interrupt: Callable[[], object] | None = None
+
+
+class SmallBroker:
+    """A broker with its logs in a folder and its catalog in memory."""
+
+    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
+        self._loop = asyncio.new_event_loop()
+        self.broker = self._loop.run_until_complete(self._start(folder, settings))
+
+    async def _start(self, folder: Path, settings: Mapping[str, str]) -> Broker:
+        config = BrokerConfig({"log.dirs": str(folder), **settings})
+        disk, clock, chance = SystemDisk(str(folder)), SystemClock(), SystemChance()
+        catalog = await Catalog.open(open_memory().connect(), chance)
+        image = (await catalog.load()).with_broker(BrokerImage(NODE_ID, "localhost", 9092, "rack-a"))
+        logs = Logs(disk, clock, config)
+        return Broker(config, image.with_controller(NODE_ID), catalog, logs, disk=disk, clock=clock, chance=chance)
+
+    def __enter__(self) -> "SmallBroker":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._loop.run_until_complete(self._loop.shutdown_default_executor())
+        self._loop.close()
+
+    def ask(self, body: object, version: int) -> Any:
+        """The response to a request of one version, as a client of that version reads it."""
+        key = schema_of(type(body)).key
+        assert key is not None
+        api = find_api(key)
+        assert api is not None, f"API key {key} is not served"
+        assert version in api.versions
+        sent = decode(type(body), version, encode(body, version))
+        return decode(response(key), version, encode(self._answer(api.handler, key, version, sent), version))
+
+    def _answer(self, handler: Any, key: int, version: int, body: object) -> Any:
+        async def run() -> Any:
+            answer = handler(self.broker, Request(key, version, "client", _Caller(), body))
+            return await answer if inspect.isawaitable(answer) else answer
+
+        return self._loop.run_until_complete(run())
+
+    def create(self, name: str, partitions: int = 1, **configs: str) -> bytes:
+        """Create a topic, its configs with underscores for dots; its id."""
+        asked = CreatableTopic(
+            name=name,
+            num_partitions=partitions,
+            replication_factor=1,
+            configs=[CreatableTopicConfig(name=key.replace("_", "."), value=value) for key, value in configs.items()],
+        )
+        (created,) = self.ask(CreateTopicsRequest(topics=[asked]), 7).topics
+        assert created.error_code == 0, created.error_message
+        topic_id: bytes = created.topic_id
+        return topic_id
+
+    def append(self, topic: str, index: int = 0, count: int = 1, **batch: Any) -> None:
+        """Append records to a partition, in a batch with these properties."""
+        records = [Record(nth, 1_000 + nth, b"key", b"value") for nth in range(count)]
+        partition = self.broker.leader(topic, index)
+        partition.log.append_as_leader(Batch(bytearray(build_batch(records, **batch))), partition.leader_epoch)

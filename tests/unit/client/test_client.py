@@ -1,0 +1,271 @@
+"""The client against a broker in memory that offers whatever versions a test wants."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from ottla.client import EARLIEST, LATEST, AdminClient, Cluster, Fetcher, Producer, TopicPartition, list_offsets
+from ottla.client.admin import ConfigResource, ConfigSource, NewTopic, ResourceType
+from ottla.client.partitioner import murmur2, partition_for_key
+from ottla.net import ConnectionLostError
+from ottla.record import Batch, Codec
+from ottla.wire.errors import ErrorCode, KafkaError
+
+from .fake_broker import FakeBroker
+
+NOW_MS = 1_700_000_000_000
+
+
+def run(story: Coroutine[Any, Any, Any]) -> Any:
+    return asyncio.run(asyncio.wait_for(story, 20))
+
+
+async def read_all(cluster: Cluster, topic: str) -> list[Any]:
+    partitions = [TopicPartition(topic, number) for number in await cluster.partitions(topic)]
+    starts = await list_offsets(cluster, dict.fromkeys(partitions, EARLIEST))
+    ends = await list_offsets(cluster, dict.fromkeys(partitions, LATEST))
+    fetcher = Fetcher(cluster, starts, max_wait_ms=50)
+    found: list[Any] = []
+    while any(fetcher.positions[one] < end for one, end in ends.items()):
+        found += await fetcher.fetch()
+    await fetcher.close()
+    return sorted(found, key=lambda record: (record.partition, record.offset))
+
+
+# Produce and Fetch in the versions where their formats change, with the other requests at their oldest and newest.
+@pytest.mark.parametrize(
+    "newest",
+    [{0: 0, 1: 0, 2: 0, 3: 0, 18: 0}, {0: 2, 1: 2, 2: 1, 3: 1}, {0: 3, 1: 4, 3: 4}, {0: 8, 1: 11}, {0: 12, 1: 12}, {}],
+    ids=lambda newest: f"Produce v{newest.get(0, 13)}, Fetch v{newest.get(1, 18)}",
+)
+def test_records_come_back_through_every_format(newest: dict[int, int]) -> None:
+    codec = Codec.GZIP
+
+    async def story(broker: FakeBroker) -> None:
+        async with Cluster(broker.bootstrap) as cluster:
+            producer = Producer(cluster, compression=codec)
+            for number in range(100):
+                key = None if number % 3 else b"key-%d" % number
+                await producer.send("t", b"value-%d" % number, key, timestamp_ms=NOW_MS + number)
+            await producer.flush()
+            assert producer.records_sent == 100
+            found = await read_all(cluster, "t")
+            assert {record.value for record in found} == {b"value-%d" % number for number in range(100)}
+            for record in found:
+                number = int((record.value or b"").split(b"-")[1])
+                assert record.key == (None if number % 3 else b"key-%d" % number)
+                assert record.timestamp == (-1 if newest.get(0) == 0 else NOW_MS + number)
+                assert record.topic == "t"
+
+    with FakeBroker(newest) as broker:
+        run(story(broker))
+        used = dict(broker.requests)
+        assert used["Produce"] == broker.versions[0]
+        assert used["Fetch"] == broker.versions[1]
+
+
+@pytest.mark.parametrize("codec", Codec, ids=lambda codec: codec.name.lower())
+def test_every_codec_and_headers_make_the_round_trip(codec: Codec) -> None:
+    async def story(broker: FakeBroker) -> None:
+        async with Cluster(broker.bootstrap) as cluster:
+            producer = Producer(cluster, compression=codec)
+            await producer.send("t", b"value" * 1000, None, partition=2, headers=[("a", b"b"), ("n", None)])
+            await producer.send("t", None, b"tombstone", partition=2)
+            await producer.flush()
+            first, second = await read_all(cluster, "t")
+            assert (first.partition, first.value, tuple(first.headers)) == (
+                2,
+                b"value" * 1000,
+                (("a", b"b"), ("n", None)),
+            )
+            assert (second.offset, second.key, second.value) == (1, b"tombstone", None)
+
+    with FakeBroker() as broker:
+        run(story(broker))
+        assert Batch(broker.topics["t"].logs[2][0]).codec is codec
+
+
+def test_keys_go_where_java_sends_them() -> None:
+    # From Kafka's own tests of its hash.
+    known = {b"21": -973932308, b"foobar": -790332482, b"a-little-bit-long-string": -985981536, b"abc": 479470107}
+    for key, expected in known.items():
+        assert murmur2(key) == expected & 0xFFFFFFFF
+    assert partition_for_key(b"21", 4) == (-973932308 & 0x7FFFFFFF) % 4
+
+
+def test_records_without_a_key_are_spread_over_partitions_batch_by_batch() -> None:
+    async def story(broker: FakeBroker) -> None:
+        async with Cluster(broker.bootstrap) as cluster:
+            producer = Producer(cluster, batch_bytes=1000)
+            for _ in range(100):
+                await producer.send("t", bytes(100))
+            await producer.flush()
+
+    with FakeBroker() as broker:
+        run(story(broker))
+        assert all(broker.topics["t"].logs)
+        assert sum(Batch(raw).count for log in broker.topics["t"].logs for raw in log) == 100
+
+
+def test_a_retriable_error_is_tried_again_and_another_is_raised() -> None:
+    async def story(broker: FakeBroker) -> None:
+        async with Cluster(broker.bootstrap) as cluster:
+            producer = Producer(cluster)
+            broker.failures[0] = [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS]
+            await producer.send("t", b"once", partition=0)
+            await producer.flush()
+            broker.failures[0] = [ErrorCode.MESSAGE_TOO_LARGE]
+            await producer.send("t", b"never", partition=0)
+            with pytest.raises(KafkaError, match="MESSAGE_TOO_LARGE: t-0"):
+                await producer.flush()
+            broker.failures[1] = [ErrorCode.NOT_LEADER_OR_FOLLOWER]
+            broker.failures[2] = [ErrorCode.LEADER_NOT_AVAILABLE]
+            assert [record.value for record in await read_all(cluster, "t")] == [b"once"]
+
+    with FakeBroker() as broker:
+        run(story(broker))
+
+
+def test_without_acknowledgement_nothing_is_waited_for() -> None:
+    async def story(broker: FakeBroker) -> None:
+        async with Cluster(broker.bootstrap) as cluster:
+            producer = Producer(cluster, acks=0)
+            await producer.send("t", b"v")
+            await producer.flush()
+            assert [record.value for record in await read_all(cluster, "t")] == [b"v"]
+
+    with FakeBroker() as broker:
+        run(story(broker))
+
+
+def test_a_topic_that_does_not_exist_is_said_within_a_second_or_two() -> None:
+    async def story(broker: FakeBroker) -> None:
+        async with Cluster(broker.bootstrap) as cluster:
+            started = asyncio.get_running_loop().time()
+            with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION: there is no topic 'nope'"):
+                await Producer(cluster).send("nope", b"v")
+            assert asyncio.get_running_loop().time() - started < 3
+
+    with FakeBroker(auto_create=False) as broker:
+        run(story(broker))
+
+
+def test_a_topic_that_has_no_leader_yet_is_waited_for() -> None:
+    async def story(broker: FakeBroker) -> None:
+        async with Cluster(broker.bootstrap) as cluster:
+            broker.failures[3] = [ErrorCode.LEADER_NOT_AVAILABLE] * 2
+            assert await cluster.partitions("t", create=True) == [0, 1, 2, 3]
+
+    with FakeBroker() as broker:
+        run(story(broker))
+
+
+def test_a_partition_that_does_not_exist_is_named() -> None:
+    async def story(broker: FakeBroker) -> None:
+        async with Cluster(broker.bootstrap) as cluster:
+            with pytest.raises(KafkaError, match="has partitions 0 to 3, not 9"):
+                await Producer(cluster).send("t", b"v", partition=9)
+            with pytest.raises(KafkaError, match="has no partition 9"):
+                await list_offsets(cluster, {TopicPartition("t", 9): LATEST})
+
+    with FakeBroker() as broker:
+        run(story(broker))
+
+
+def test_an_offset_out_of_range_is_said_with_the_place() -> None:
+    async def story(broker: FakeBroker) -> None:
+        async with Cluster(broker.bootstrap) as cluster:
+            broker.create("t")
+            with pytest.raises(KafkaError, match="OFFSET_OUT_OF_RANGE: t-0 at offset 17"):
+                await Fetcher(cluster, {TopicPartition("t", 0): 17}).fetch()
+
+    with FakeBroker() as broker:
+        run(story(broker))
+
+
+def test_headers_and_zstd_are_refused_where_the_broker_is_too_old_for_them() -> None:
+    async def story(broker: FakeBroker) -> None:
+        async with Cluster(broker.bootstrap) as cluster:
+            producer = Producer(cluster)
+            await producer.send("t", b"v", headers=[("a", b"b")])
+            with pytest.raises(KafkaError, match="too old for headers"):
+                await producer.flush()
+            producer = Producer(cluster, compression=Codec.ZSTD)
+            await producer.send("t", b"v")
+            with pytest.raises(KafkaError, match="too old for zstd"):
+                await producer.flush()
+
+    with FakeBroker({0: 2}) as broker:
+        run(story(broker))
+
+
+def test_offsets_are_found_by_time() -> None:
+    async def story(broker: FakeBroker) -> None:
+        async with Cluster(broker.bootstrap) as cluster:
+            producer = Producer(cluster)
+            for number in range(3):
+                await producer.send("t", b"v", partition=1, timestamp_ms=NOW_MS + 1000 * number)
+                await producer.flush()
+            partition = TopicPartition("t", 1)
+            assert await list_offsets(cluster, {partition: NOW_MS + 500}) == {partition: 1}
+            assert await list_offsets(cluster, {partition: NOW_MS + 5000}) == {partition: -1}
+
+    with FakeBroker() as broker:
+        run(story(broker))
+
+
+@pytest.mark.parametrize("newest", [{19: 0, 20: 0, 32: 0, 37: 0, 44: 0}, {}], ids=["oldest", "newest"])
+def test_topics_and_configs_are_created_changed_and_deleted(newest: dict[int, int]) -> None:
+    async def story(broker: FakeBroker) -> None:
+        async with Cluster(broker.bootstrap) as cluster:
+            admin = AdminClient(cluster)
+            await admin.create_topics([NewTopic("a"), NewTopic("b", 3, 1, {"retention.ms": "1000"})])
+            assert [topic.name for topic in await admin.list_topics()] == ["a", "b"]
+            with pytest.raises(KafkaError, match="TOPIC_ALREADY_EXISTS"):
+                await admin.create_topics([NewTopic("a")])
+            await admin.create_partitions({"b": 5})
+            (described,) = await admin.describe_topics(["b"])
+            assert len(described.partitions) == 5
+            resource = ConfigResource(ResourceType.TOPIC, "b")
+            await admin.alter_configs(resource, {"cleanup.policy": "compact", "retention.ms": None})
+            entries = {entry.name: entry for entry in await admin.describe_configs(resource)}
+            assert entries["cleanup.policy"].value == "compact"
+            assert "retention.ms" not in entries
+            assert entries["segment.bytes"].source is ConfigSource.DEFAULT_CONFIG
+            await admin.delete_topics(["a", "b"])
+            with pytest.raises(KafkaError, match="there is no topic 'a'"):
+                await admin.delete_topics(["a"])
+
+    with FakeBroker(newest) as broker:
+        run(story(broker))
+
+
+def test_a_creation_that_another_controller_has_to_do_is_tried_again() -> None:
+    async def story(broker: FakeBroker) -> None:
+        async with Cluster(broker.bootstrap) as cluster:
+            broker.failures[19] = [ErrorCode.NOT_CONTROLLER]
+            await AdminClient(cluster).create_topics([NewTopic("a")])
+            assert "a" in broker.topics
+
+    with FakeBroker() as broker:
+        run(story(broker))
+
+
+def test_the_second_bootstrap_address_serves_if_the_first_does_not() -> None:
+    async def story(broker: FakeBroker) -> None:
+        async with Cluster(f"127.0.0.1:1,{broker.bootstrap}") as cluster:
+            assert await AdminClient(cluster).list_topics() == []
+        async with Cluster("127.0.0.1:1,127.0.0.1:2") as cluster:
+            with pytest.raises(ConnectionLostError, match=r"127\.0\.0\.1:1: .*127\.0\.0\.1:2: "):
+                await AdminClient(cluster).list_topics()
+
+    with FakeBroker() as broker:
+        run(story(broker))
+
+
+@pytest.mark.parametrize("text", ["", "host:", "host:port", ":9092", "host:70000", "a:1,,b:2"])
+def test_a_bootstrap_address_that_makes_no_sense_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="is no address; write HOST:PORT"):
+        Cluster(text)

@@ -1,0 +1,180 @@
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from ottla.log.log import Log
+from ottla.log.walk import WouldWaitError
+from ottla.record.batch import Batch, batches
+from ottla.wire.errors import ErrorCode, KafkaError
+
+from .samples import Place, batch_of, fill, read_all
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Log:
+    """Ten batches of three records in two segments."""
+    log = Place(tmp_path, index_interval_bytes=200).create()
+    for number in range(10):
+        log.append_as_leader(batch_of("a", "b", "c"), 0)
+        if number == 5:
+            log.roll()
+    return log
+
+
+def bases(log: Log, offset: int, max_bytes: int = 10_000, end: int | None = None, **how: bool) -> list[int]:
+    piece = log.read(offset, max_bytes, end=log.end_offset if end is None else end, **how)
+    if piece is None:
+        return []
+    return [batch.base_offset for batch in batches(piece.read()) if isinstance(batch, Batch)]
+
+
+def test_a_read_begins_with_the_batch_that_holds_the_offset(log: Log) -> None:
+    assert bases(log, 0) == [0, 3, 6, 9, 12, 15]
+    assert bases(log, 4) == bases(log, 5) == bases(log, 3) == [3, 6, 9, 12, 15]
+    assert bases(log, 17) == [15]
+    assert bases(log, 18) == [18, 21, 24, 27]
+    assert bases(log, 29) == [27]
+
+
+def test_a_read_at_the_end_finds_nothing(log: Log) -> None:
+    assert bases(log, 30) == []
+
+
+def test_offsets_outside_of_the_log_are_refused(log: Log) -> None:
+    log.delete_before(4)
+    for offset in (-1, 3, 31):
+        with pytest.raises(KafkaError, match="is not between 4 and 30") as caught:
+            log.read(offset, 100, end=30)
+        assert caught.value.code is ErrorCode.OFFSET_OUT_OF_RANGE
+    assert bases(log, 4) == [3, 6, 9, 12, 15]
+
+
+def test_nothing_reaches_beyond_the_end_that_was_asked_for(log: Log) -> None:
+    assert bases(log, 0, end=9) == [0, 3, 6]
+    assert bases(log, 0, end=11) == [0, 3, 6]
+    assert bases(log, 9, end=9) == []
+    assert bases(log, 9, end=11) == []
+    assert bases(log, 15, end=18) == [15]
+    assert bases(log, 18, end=24) == [18, 21]
+    assert bases(log, 0, end=1_000) == [0, 3, 6, 9, 12, 15]
+
+
+def test_reads_are_cut_at_max_bytes_even_inside_a_batch(log: Log) -> None:
+    size = log.size // 10
+    piece = log.read(0, 2 * size + 7, end=30)
+    assert piece is not None
+    assert len(piece) == 2 * size + 7
+    walk = batches(piece.read())
+    assert len(list(walk)) == 2
+    assert len(walk.remainder) == 7
+
+
+def test_the_first_batch_comes_whole_if_at_least_one_is_wanted(log: Log) -> None:
+    size = log.size // 10
+    assert bases(log, 3, max_bytes=1, minimum_one=True) == [3]
+    assert bases(log, 3, max_bytes=0, minimum_one=True) == [3]
+    piece = log.read(3, 1, end=30, minimum_one=False)
+    assert piece is not None
+    assert len(piece) == 1
+    assert log.read(3, 0, end=30, minimum_one=False) is None
+    assert len(bases(log, 3, max_bytes=size, minimum_one=False)) == 1
+
+
+def test_segments_without_the_offset_are_passed_over(tmp_path: Path) -> None:
+    log = Place(tmp_path).create()
+    for offset in (0, 5, 9):
+        batch = batch_of("x")
+        batch.assign(offset, 0)
+        log.append_as_follower(batch)
+        log.roll()
+    assert bases(log, 1) == [5]
+    assert bases(log, 6) == [9]
+    assert [record.offset for record in read_all(log)] == [0, 5, 9]
+
+
+def test_a_read_that_must_not_wait_says_so_when_it_knows_nothing_yet(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    log = place.create()
+    fill(log, 5)
+    assert log.read(0, 100, end=5, wait=False) is not None
+    log = place.reopen(log)
+    with pytest.raises(WouldWaitError):
+        log.read(0, 100, end=5, wait=False)
+    assert log.read(0, 100, end=5) is not None
+    assert log.read(0, 100, end=5, wait=False) is not None
+
+
+def test_a_slice_can_be_sent_after_its_segment_is_gone(tmp_path: Path) -> None:
+    place = Place(tmp_path)
+    log = place.create()
+    fill(log, 3)
+    piece = log.read(0, 10_000, end=3)
+    log.roll()
+    log.delete_before(3)
+    assert log.enforce_retention(place.clock.now_ms())
+    log.remove_retired(2**62)
+    assert piece is not None
+    assert len(list(batches(piece.read()))) == 3
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    counts=st.lists(st.tuples(st.integers(1, 5), st.integers(0, 3_000), st.booleans()), min_size=1, max_size=40),
+    interval=st.integers(0, 3_000),
+    data=st.data(),
+)
+def test_whatever_the_batches_every_offset_is_found(
+    tmp_path_factory: pytest.TempPathFactory,
+    counts: list[tuple[int, int, bool]],
+    interval: int,
+    data: st.DataObject,
+) -> None:
+    log = Place(tmp_path_factory.mktemp("log"), index_interval_bytes=interval).create()
+    starts: list[int] = []
+    for count, size, roll in counts:
+        starts += [log.end_offset] * count
+        log.append_as_leader(batch_of(*[b"x" * size] * count), 0)
+        if roll:
+            log.roll()
+    offset = data.draw(st.integers(0, log.end_offset - 1))
+    end = data.draw(st.integers(0, log.end_offset))
+    found = bases(log, offset, max_bytes=10**9, end=end)
+    holding = starts[offset]
+    next_start = starts.index(holding) + starts.count(holding)
+    assert found[:1] == ([holding] if offset < end and next_start <= end else [])
+    assert all(starts.index(base) + starts.count(base) <= end for base in found)
+
+
+def test_readers_in_threads_see_whole_batches_while_appends_go_on(tmp_path: Path) -> None:
+    log = Place(tmp_path, index_interval_bytes=500, segment_bytes=1_048_576).create()
+    fill(log, 1, size=3_000)
+    stop = threading.Event()
+    problems: list[BaseException] = []
+
+    def follow() -> None:
+        try:
+            offset = 0
+            while not stop.is_set() or offset < log.end_offset:
+                end = log.end_offset
+                piece = log.read(offset, 50_000, end=end)
+                for batch in batches(piece.read()) if piece else ():
+                    assert isinstance(batch, Batch)
+                    batch.check_crc()
+                    assert batch.base_offset == offset
+                    assert batch.next_offset <= end
+                    offset = batch.next_offset
+        except BaseException as error:  # noqa: BLE001 - shown by the main thread
+            problems.append(error)
+
+    threads = [threading.Thread(target=follow) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    fill(log, 1_500, size=3_000, first=1)
+    stop.set()
+    for thread in threads:
+        thread.join(30)
+    assert not problems
+    assert len(log.segments) > 3
