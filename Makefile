@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST_ARGS ?= -n 2
 
-.PHONY: help demo test check unit setup conformance fuzz bench-codec clean
+.PHONY: help demo test check unit setup conformance fuzz crash bench-codec clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ conformance: $(READY)  ## every codec against other people's, with a table
 
 fuzz: $(READY)  ## a million hostile inputs
 	@$(BIN)/python -m tests.fuzz
+
+crash: $(READY)  ## kill a broker 200 times under load, and look for every acknowledged record
+	@$(BIN)/python -m tests.crash
 
 bench-codec: $(READY)  ## the codec side by side with its peers
 	@$(BIN)/python -m bench.codec

@@ -1,9 +1,13 @@
-"""Work that nobody waits for: syncing what is due, and letting old segments go. All of it off the event loop."""
+"""Work that nobody waits for: syncing what is due, letting old segments go, compacting. What takes long is done in
+other threads.
+"""
 
 import asyncio
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+
+from ottla.broker.cleaner import Cleaner
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -31,10 +35,11 @@ class Upkeep:
             ("checkpoint", CHECKPOINT_MS, logs.write_checkpoints),
         ):
             self._tasks.append(asyncio.create_task(self._repeat(name, interval_ms / 1000, work)))
-        interval_s = config.log_retention_check_interval_ms / 1000
-        self._tasks.append(
-            asyncio.create_task(self._repeat("retention", interval_s, logs.enforce_retention, here=True))
-        )
+        for name, interval_ms, here in (
+            ("retention", config.log_retention_check_interval_ms, logs.enforce_retention),
+            ("compaction", config.log_cleaner_backoff_ms, Cleaner(self._broker).run),
+        ):
+            self._tasks.append(asyncio.create_task(self._repeat(name, interval_ms / 1000, here, here=True)))
 
     async def stop(self) -> None:
         """Finish what is being done, and do no more."""
@@ -49,7 +54,9 @@ class Upkeep:
             await asyncio.sleep(interval_s)
             try:
                 if here:
-                    work()
+                    outcome = work()
+                    if asyncio.iscoroutine(outcome):
+                        await outcome
                 else:
                     await loop.run_in_executor(None, work)
             except Exception:

@@ -1,134 +1,126 @@
-"""`ottla demo`: one produce request of each record format, as bytes, field by field, and read back."""
+"""`ottla demo`: the record formats on the wire, then a broker that takes a million records and gives them back."""
 
+import asyncio
 import json
-from collections.abc import Iterator
-from typing import Any, NamedTuple
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from typing import NamedTuple
 
-from rich import box
+import typer
 from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
-from ottla.record import Record, build_batch
-from ottla.record.batch import Batch, batches, records
-from ottla.record.explain import explain
+from ottla.cli.demo_formats import show_formats
+from ottla.client import Cluster, Fetcher, Producer, TopicPartition
+from ottla.native import PURE_PYTHON
 from ottla.record.kernels import COMPILED
-from ottla.record.legacy import build_message_set, read_messages
-from ottla.wire.api.produce import PartitionProduceData, ProduceRequest, TopicProduceData
-from ottla.wire.frame import decode_request, encode_request, request_header_version
-from ottla.wire.header import RequestHeader
-from ottla.wire.schema import schema_of
-from ottla.wire.walk import Step, walk
 
-TIMESTAMP_MS = 1_700_000_000_000
-LIMIT = 1 << 20
+TOPIC = "demo"
+VALUE_BYTES = 100
 
 
-class Format(NamedTuple):
-    """A record format, the request version that carries it, and the clients that write it."""
+class Figures(NamedTuple):
+    """What was seen."""
 
-    title: str
-    version: int
-    data: bytes
-    record: Record
-
-
-def formats() -> list[Format]:
-    """The same record in each of the three formats."""
-    plain = Record(0, -1, b"user-1", b"hello")
-    timed = Record(0, TIMESTAMP_MS, b"user-1", b"hello")
-    full = Record(0, TIMESTAMP_MS, b"user-1", b"hello", [("trace", b"a1")])
-    return [
-        Format("Message set, magic 0, in Produce v0 (clients since 0.8)", 0, build_message_set([plain], 0), plain),
-        Format("Message set, magic 1, in Produce v2 (clients since 0.10)", 2, build_message_set([timed], 1), timed),
-        Format("Record batch, magic 2, in Produce v9 (clients since 0.11; flexible)", 9, build_batch([full]), full),
-    ]
+    records: int
+    start_s: float
+    produce_s: float
+    consume_s: float
+    memory_mb: float
+    in_order: bool
 
 
-def produce_request(records_data: bytes) -> ProduceRequest:
-    """A request that writes these records to a partition."""
-    partition = PartitionProduceData(index=0, records=records_data)
-    return ProduceRequest(
-        acks=-1,
-        timeout_ms=1000,
-        topic_data=[TopicProduceData(name="greetings", partition_data=[partition])],
-        transactional_id=None,
-    )
-
-
-def explain_frame(frame: bytes, version: int) -> Iterator[Step]:
-    """Every field of a framed produce request: its size, its header, its body and the records in it."""
-    yield Step(0, 4, "size", "int32", len(frame) - 4)
-    header = schema_of(RequestHeader)
-    position = 4
-    for step in walk(header, request_header_version(schema_of(ProduceRequest), version), frame, 4):
-        yield step._replace(path=f"header.{step.path}")
-        position = step.end
-    for step in walk(schema_of(ProduceRequest), version, frame, position):
-        if not step.type.endswith("records"):
-            yield step
-            continue
-        first = step.end - len(step.value)
-        yield Step(step.start, first, f"{step.path} (length)", step.type, len(step.value))
-        for inner in explain(step.value):
-            yield inner._replace(start=inner.start + first, end=inner.end + first)
-
-
-def read_back(frame: bytes, version: int) -> Record:
-    """Decode the request and the record in it."""
-    _, request = decode_request(ProduceRequest, version, frame[4:])
-    data = request.topic_data[0].partition_data[0].records
-    (entry,) = batches(data)
-    (record,) = records(entry, LIMIT) if isinstance(entry, Batch) else read_messages(entry.data, LIMIT)
-    return record
-
-
-def show(*, as_json: bool) -> None:
-    """Print the demonstration, as tables for people or as JSON lines for programs."""
+def show(*, as_json: bool, records: int) -> None:
+    """Show both parts; exit code 1 if anything did not come back as it went."""
     console = Console()
-    for number, shown in enumerate(formats()):
-        frame = b"".join(
-            encode_request(produce_request(shown.data), shown.version, correlation_id=number, client_id="demo")
-        )
-        steps = list(explain_frame(frame, shown.version))
-        record = read_back(frame, shown.version)
-        if as_json:
-            for step in steps:
-                line: dict[str, Any] = {"format": shown.title, **step._asdict()}
-                line["value"] = step.value.decode() if isinstance(step.value, bytes) else step.value
-                line["bytes"] = frame[step.start : step.end].hex()
-                console.out(json.dumps(line), highlight=False)
-            continue
-        console.print(_table(shown, frame, steps))
-        verdict = "the same record" if record == shown.record else "A DIFFERENT RECORD"
-        console.print(f"  {len(frame)} bytes, read back as {verdict}: {record!r}\n", highlight=False)
-    if not as_json:
-        engine = "compiled" if COMPILED else "pure Python"
-        console.print(f"Codec in use: {engine}. `ottla demo --json` prints this for programs.", highlight=False)
+    sound = show_formats(console, as_json=as_json)
+    figures = asyncio.run(_run(records, Console(stderr=True)))
+    if as_json:
+        console.out(json.dumps({"broker": figures._asdict()}), highlight=False)
+    else:
+        _print(console, figures)
+    if not sound or not figures.in_order:
+        raise typer.Exit(1)
 
 
-def _table(shown: Format, frame: bytes, steps: list[Step]) -> Table:
-    table = Table(title=shown.title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("byte", justify="right", style="dim")
-    table.add_column("bytes", style="cyan", width=16)
-    table.add_column("field", style="bold", no_wrap=True, max_width=24)
-    table.add_column("type", style="dim", no_wrap=True)
-    table.add_column("value", style="green", overflow="fold")
-    for step in steps:
-        if step.start == step.end:
-            continue
-        raw = frame[step.start : step.end].hex()
-        table.add_row(str(step.start), raw, _indented(step.path), step.type, _value(step.value))
-    return table
+async def _run(records: int, progress_console: Console) -> Figures:
+    with tempfile.TemporaryDirectory(prefix="ottla-demo-") as folder:
+        started = time.perf_counter()
+        command = [sys.executable, "-m", "ottla", "serve", "--listen", "127.0.0.1:0", "--data", folder]
+        broker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        try:
+            assert broker.stdout is not None
+            line = await asyncio.to_thread(broker.stdout.readline)
+            if " ready at " not in line:
+                raise RuntimeError(f"the broker did not start: {line!r}")
+            start_s = time.perf_counter() - started
+            address = line.split(" ready at ")[1].split(",")[0]
+            return await _write_and_read(address, records, start_s, broker.pid, progress_console)
+        finally:
+            broker.terminate()
+            await asyncio.to_thread(broker.wait)
+            assert broker.stdout is not None
+            broker.stdout.close()
 
 
-def _indented(path: str) -> str:
-    """The last part of a path, set in by how deep it stands, with the index of what it belongs to."""
-    *above, name = path.split(".")
-    owner = above[-1] if above and above[-1].endswith("]") and not above[-1].startswith(("message", "batch")) else ""
-    return "  " * len(above) + (f"{owner[owner.index('[') :]} {name}" if owner else name)
+async def _write_and_read(address: str, records: int, start_s: float, pid: int, console: Console) -> Figures:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    async with Cluster(address) as cluster:
+        with Progress(*columns, console=console, transient=True) as progress:
+            task = progress.add_task("produced", total=records)
+            producer = Producer(cluster)
+            began = time.perf_counter()
+            for number in range(records):
+                await producer.send(TOPIC, b"%0*d" % (VALUE_BYTES, number))
+                if number % 20_000 == 0:
+                    progress.update(task, completed=producer.records_sent)
+            await producer.flush()
+            produce_s = time.perf_counter() - began
+            task = progress.add_task("consumed", total=records)
+            consume_s, in_order = await _read(cluster, records, lambda count: progress.update(task, completed=count))
+    return Figures(records, start_s, produce_s, consume_s, _memory_mb(pid), in_order)
 
 
-def _value(value: Any) -> str:
-    if isinstance(value, bytes):
-        return ascii(value)
-    return "null" if value is None else str(value)
+async def _read(cluster: Cluster, records: int, on_progress: Callable[[int], None]) -> tuple[float, bool]:
+    began = time.perf_counter()
+    fetcher = Fetcher(cluster, {TopicPartition(TOPIC, 0): 0})
+    count, in_order = 0, True
+    while count < records:
+        for record in await fetcher.fetch():
+            in_order = in_order and record.value == b"%0*d" % (VALUE_BYTES, count)
+            count += 1
+        on_progress(count)
+    await fetcher.close()
+    return time.perf_counter() - began, in_order
+
+
+def _memory_mb(pid: int) -> float:
+    """Resident memory of a process, where the system tells; 0 elsewhere."""
+    try:
+        with open(f"/proc/{pid}/status") as status:
+            for line in status:
+                if line.startswith("VmRSS:"):
+                    return int(line.split()[1]) / 1024
+    except OSError:
+        pass
+    return 0.0
+
+
+def _print(console: Console, figures: Figures) -> None:
+    table = Table(title="A broker in a process of its own, and a client in pure asyncio", title_justify="left")
+    table.add_column("what")
+    table.add_column("figure", justify="right")
+    table.add_row("from nothing to ready", f"{figures.start_s * 1000:,.0f} ms")
+    table.add_row(f"records produced, {VALUE_BYTES} bytes each", f"{figures.records:,}")
+    table.add_row("produced per second, acks=all", f"{figures.records / figures.produce_s:,.0f}")
+    table.add_row("consumed per second", f"{figures.records / figures.consume_s:,.0f}")
+    table.add_row("all back, in order", "yes" if figures.in_order else "NO")
+    if figures.memory_mb:
+        table.add_row("memory of the broker afterwards", f"{figures.memory_mb:,.0f} MB")
+    console.print(table)
+    engine = "compiled" if COMPILED else "pure Python, as asked" if PURE_PYTHON else "pure Python"
+    console.print(f"Codec in use: {engine}. `ottla demo --json` prints this for programs.", highlight=False)

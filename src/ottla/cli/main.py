@@ -31,12 +31,13 @@ def ottla(
 
 @app.command()
 def demo(
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object per field, for programs.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON lines, for programs.")] = False,
+    records: Annotated[int, typer.Option(min=1, help="How many records to send through a broker.")] = 1_000_000,
 ) -> None:
-    """Encode a produce request in each record format, explain it field by field, and decode it."""
+    """Explain a produce request of each record format; then send a million records through a broker and back."""
     from ottla.cli.demo import show
 
-    show(as_json=json)
+    show(as_json=json, records=records)
 
 
 @app.command()

@@ -20,25 +20,21 @@ class OpenFiles:
     (2, b'a')
     """
 
-    __slots__ = ("_disk", "_files", "_limit", "_lock")
+    __slots__ = ("_disk", "_files", "_forgotten", "_limit", "_lock")
 
     def __init__(self, disk: Disk, limit: int = 1_000) -> None:
         self._disk = disk
         self._limit = limit
         self._files: OrderedDict[str, File] = OrderedDict()
         self._lock = Lock()
+        self._forgotten = 0
 
     def __len__(self) -> int:
         return len(self._files)
 
     def get(self, name: str) -> File:
         """The open file of that name; FileNotFoundError if there is none."""
-        with self._lock:
-            file = self._files.get(name)
-            if file is not None:
-                self._files.move_to_end(name)
-                return file
-        return self._keep(name, self._disk.open(name))
+        return self._get(name, False)
 
     def get_open(self, name: str) -> File | None:
         """The file if it is open already."""
@@ -47,9 +43,7 @@ class OpenFiles:
 
     def create(self, name: str) -> File:
         """The same, made if it is not there."""
-        with self._lock:
-            file = self._files.get(name)
-        return file if file is not None else self._keep(name, self._disk.open(name, create=True))
+        return self._get(name, True)
 
     def sized(self, name: str, size: int) -> File:
         """The open file, which must have that size. OSError if another hand than the log's has changed it.
@@ -66,8 +60,9 @@ class OpenFiles:
         return file
 
     def forget(self, *names: str) -> None:
-        """Let go of files that were renamed or removed."""
+        """Let go of files after they were renamed or removed."""
         with self._lock:
+            self._forgotten += 1
             for name in names:
                 self._files.pop(name, None)
 
@@ -75,14 +70,24 @@ class OpenFiles:
         """Let go of all files in a folder."""
         prefix = folder + "/"
         with self._lock:
+            self._forgotten += 1
             for name in [name for name in self._files if name.startswith(prefix)]:
                 del self._files[name]
 
-    def _keep(self, name: str, file: File) -> File:
-        with self._lock:
-            # Two threads may have opened it at once: both must use one, since a file keeps track of its own size.
-            file = self._files.setdefault(name, file)
-            self._files.move_to_end(name)
-            while len(self._files) > self._limit:
-                self._files.popitem(last=False)
-        return file
+    def _get(self, name: str, create: bool) -> File:
+        while True:
+            with self._lock:
+                file = self._files.get(name)
+                if file is not None:
+                    self._files.move_to_end(name)
+                    return file
+                forgotten = self._forgotten
+            file = self._disk.open(name, create=create)
+            with self._lock:
+                # What was opened just before a rename is another file by now.
+                if forgotten == self._forgotten:
+                    # Two threads may have opened it at once: both must use one, since a file keeps its own size.
+                    file = self._files.setdefault(name, file)
+                    while len(self._files) > self._limit:
+                        self._files.popitem(last=False)
+                    return file

@@ -449,9 +449,9 @@ class Log:
         """An empty segment beside the log, for compaction to fill; what another attempt has left there goes."""
         segment = Segment(self._files, self.folder, base_offset, self._clock.now_ms(), suffix=suffix)
         names = [segment.stem + each + suffix for each in SUFFIXES]
-        self._files.forget(*names)
         for name in names:
             self._disk.remove(name)
+        self._files.forget(*names)
         self._files.create(segment.name)
         return segment
 
@@ -562,12 +562,12 @@ class Log:
     def delete(self) -> str:
         """Give the folder a name that says it is to go, which waits for nothing; the name, to be removed at leisure."""
         self._failure = f"{self.folder} was deleted"
-        self._files.forget_folder(self.folder)
         topic_id = self.topic_id or bytes(16)
         # File names have 255 bytes, and topic names up to 249.
         topic, _, partition = self.folder.rpartition("-")
         name = f"{topic[:200]}-{partition}.{topic_id.hex()}{DELETE_SUFFIX}"
         self._disk.rename(self.folder, name)
+        self._files.forget_folder(self.folder)
         return name
 
     def _refused(self, error: OSError) -> KafkaError:

@@ -134,7 +134,10 @@ class Rewriter:
 
 
 def _rebuilt(batch: Batch, kept: list[Record], horizon_ms: int | None) -> Batch:
-    """A batch like another, with fewer records, or with the time from which its tombstones may go."""
+    """A batch like another, with fewer records, or with the time from which its tombstones may go.
+
+    An empty one has no time: searches by time must not be led to it.
+    """
     data = bytearray(
         build_batch(
             kept,
@@ -142,7 +145,7 @@ def _rebuilt(batch: Batch, kept: list[Record], horizon_ms: int | None) -> Batch:
             base_offset=batch.base_offset,
             last_offset=batch.last_offset,
             base_timestamp=None if kept else -1,
-            append_time=batch.append_time,
+            append_time=batch.append_time if kept else None,
             delete_horizon_ms=horizon_ms if kept else None,
             leader_epoch=batch.leader_epoch,
             producer_id=batch.producer_id,
@@ -152,7 +155,4 @@ def _rebuilt(batch: Batch, kept: list[Record], horizon_ms: int | None) -> Batch:
             control=batch.control,
         )
     )
-    rebuilt = Batch(data)
-    if not kept:
-        rebuilt.set_max_timestamp(batch.max_timestamp, append_time=batch.log_append_time)
-    return rebuilt
+    return Batch(data)

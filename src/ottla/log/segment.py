@@ -226,11 +226,10 @@ class Segment:
 
         The batches come last: as long as their file is called `.swap`, recovery knows how to go on.
         """
-        self._files.forget(*(self.stem + suffix for suffix in SUFFIXES))
         disk.remove(self.stem + ABORTED_SUFFIX)
         for suffix in (TIMES_SUFFIX, OFFSETS_SUFFIX, LOG_SUFFIX):
             disk.rename(self.stem + suffix + SWAP_SUFFIX, self.stem + suffix)
-        self._files.forget(*(self.stem + suffix + SWAP_SUFFIX for suffix in SUFFIXES))
+        self._files.forget(*(self.stem + suffix for suffix in SUFFIXES))
 
     def retire(self, disk: Disk) -> list[str]:
         """Mark the segment's files as deleted, by a rename that waits for nothing; says what to remove later."""

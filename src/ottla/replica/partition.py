@@ -41,7 +41,17 @@ class Read(NamedTuple):
 class Partition:
     """The leader of one partition."""
 
-    __slots__ = ("_dirty_since_ms", "_group_sync", "config", "index", "leader_epoch", "log", "topic", "waiters")
+    __slots__ = (
+        "_dirty_since_ms",
+        "_group_sync",
+        "_rolled",
+        "config",
+        "index",
+        "leader_epoch",
+        "log",
+        "topic",
+        "waiters",
+    )
 
     def __init__(self, topic: str, index: int, log: Log, config: TopicConfig, leader_epoch: int) -> None:
         self.topic = topic
@@ -52,6 +62,7 @@ class Partition:
         self.waiters = Waiters()
         self._group_sync = GroupSync(log.flush)
         self._dirty_since_ms = -1
+        self._rolled = False
 
     def check_in_sync(self) -> None:
         """Refuse acks=all where fewer replicas are in sync than the topic wants."""
@@ -84,14 +95,18 @@ class Partition:
         if not appended.duplicate:
             if self._dirty_since_ms < 0:
                 self._dirty_since_ms = checked.now_ms
+            self._rolled = self._rolled or appended.rolled
             self.waiters.grew(checked.batch.size)
         return appended
 
     def flush_is_due(self, now_ms: int) -> bool:
-        """Whether flush.ms is over since the first record that was not synced."""
+        """Whether flush.ms is over since the first record that was not synced, or a segment was finished."""
         if self.log.recovery_point >= self.log.end_offset:
             self._dirty_since_ms = -1
             return False
+        if self._rolled:
+            self._rolled = False
+            return True
         return 0 <= self._dirty_since_ms <= now_ms - self.config.flush_ms
 
     def configure(self, config: TopicConfig) -> None:

@@ -1,3 +1,4 @@
+import threading
 from pathlib import Path
 
 import pytest
@@ -6,7 +7,7 @@ from hypothesis import strategies as st
 
 from ottla.log.clean import Compaction, Dirt, compact, find_dirt, is_due
 from ottla.log.log import Log
-from ottla.record.batch import Batch, batches
+from ottla.record.batch import Batch, batches, records
 from ottla.record.build import build_batch
 from ottla.record.compression import Codec
 from ottla.record.kernels import Record
@@ -19,11 +20,11 @@ DAY_MS = 86_400_000
 def put(
     log: Log, *pairs: tuple[str, str | None], codec: Codec = Codec.NONE, timestamp: int = NOW, **fields: int
 ) -> None:
-    records = [
+    written = [
         Record(number, timestamp, key.encode(), None if value is None else value.encode())
         for number, (key, value) in enumerate(pairs)
     ]
-    log.append_as_leader(Batch(bytearray(build_batch(records, codec, **fields))), 0)  # type: ignore[arg-type]
+    log.append_as_leader(Batch(bytearray(build_batch(written, codec, **fields))), 0)  # type: ignore[arg-type]
 
 
 def dirt_of(log: Log, now_ms: int = NOW) -> Dirt:
@@ -210,6 +211,59 @@ def test_the_last_batch_of_a_producer_stays_as_a_shell(tmp_path: Path) -> None:
     assert (state.epoch, state.last_sequence, state.last_offset) == (1, 2, 2)
     again = batch_of("x", producer=(7, 1, 2), key=b"a")
     assert recovered.append_as_leader(again, 0).duplicate
+
+
+def test_an_empty_shell_is_not_found_by_time(tmp_path: Path) -> None:
+    place, log = compacted(tmp_path)
+    put(log, ("a", "1"), timestamp=NOW - 5)
+    put(log, ("b", "1"), timestamp=NOW - 2, producer_id=7, producer_epoch=0, base_sequence=0)
+    put(log, ("b", "2"), timestamp=NOW - 9)
+    log.roll()
+    clean(place, log)
+    assert [batch.count for batch in stored(log)] == [1, 0, 1]
+    assert log.max_timestamp() == (0, NOW - 5, 0)
+    assert log.offset_for_time(NOW - 5) == (0, NOW - 5, 0)
+    assert log.offset_for_time(NOW - 4) is None
+
+
+def test_readers_in_threads_do_not_notice_that_segments_are_replaced(tmp_path: Path) -> None:
+    place, log = compacted(tmp_path, index_interval_bytes=200)
+    stop = threading.Event()
+    problems: list[BaseException] = []
+    passes = 0
+
+    def follow() -> None:
+        nonlocal passes
+        try:
+            while not stop.is_set():
+                end = log.end_offset
+                offset = log.start_offset
+                own = set()
+                while (piece := log.read(offset, 2_000, end=end)) is not None:
+                    for batch in batches(piece.read()):
+                        assert isinstance(batch, Batch)
+                        batch.check_crc()
+                        own |= {record.key for record in records(batch)}
+                        offset = batch.next_offset
+                assert {b"own %d" % number for number in range(end // 2)} <= own
+                passes += 1
+        except BaseException as error:  # noqa: BLE001 - shown by the main thread
+            problems.append(error)
+
+    threads = [threading.Thread(target=follow) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for number in range(200):
+        put(log, ("same", str(number)), (f"own {number}", "x"))
+        if number % 5 == 4:
+            log.roll()
+        if number % 20 == 19:
+            clean(place, log)
+    stop.set()
+    for thread in threads:
+        thread.join(30)
+    assert not problems
+    assert passes > 2
 
 
 def test_aborted_records_go_and_markers_stay_until_their_time(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from ottla.log.files import OpenFiles
-from ottla.ports import SystemDisk
+from ottla.ports.disk import SystemDisk, SystemFile
 
 
 def test_the_files_that_were_used_last_stay_open(tmp_path: Path) -> None:
@@ -41,6 +41,23 @@ def test_a_file_that_is_behind_a_write_through_another_is_opened_anew(tmp_path: 
     assert files.sized("a", 5) is not stale
     with pytest.raises(OSError, match="has 5 bytes and should have 7"):
         files.sized("a", 7)
+
+
+def test_a_file_that_was_opened_just_before_a_rename_is_not_kept(tmp_path: Path) -> None:
+    class SlowDisk(SystemDisk):
+        """While a file is being opened, another takes its name."""
+
+        def open(self, name: str, *, create: bool = False) -> SystemFile:
+            file = super().open(name, create=create)
+            if (tmp_path / "new").exists():
+                self.rename("new", "a")
+                files.forget("a")
+            return file
+
+    files = OpenFiles(SlowDisk(str(tmp_path)))
+    (tmp_path / "a").write_bytes(b"old")
+    (tmp_path / "new").write_bytes(b"fresh")
+    assert files.get("a").read_at(0, 10) == b"fresh"
 
 
 def test_forgetting_a_folder_leaves_its_neighbours(tmp_path: Path) -> None:

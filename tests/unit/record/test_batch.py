@@ -174,6 +174,25 @@ def test_decompression_stops_at_the_limit(codec: Codec) -> None:
         scan(batch, 400_000)
 
 
+@pytest.mark.parametrize("codec", [Codec.GZIP, Codec.SNAPPY, Codec.LZ4, Codec.ZSTD])
+def test_malformed_compressed_records_are_placed_in_the_batch(codec: Codec) -> None:
+    data = bytearray(example(codec=codec))
+    data[61:] = b"\xff" * (len(data) - 61)
+    for read in (records, scan):
+        with pytest.raises(ProtocolError, match=r"\(records, byte 61\)") as caught:
+            read(Batch(data), LIMIT)
+        assert caught.value.code is ErrorCode.CORRUPT_MESSAGE
+
+
+def test_a_place_inside_compressed_records_counts_from_the_start_of_the_batch() -> None:
+    data = example(codec=Codec.SNAPPY)
+    cut = bytearray(data + (99).to_bytes(4, "big"))
+    cut[8:12] = (len(cut) - 12).to_bytes(4, "big")
+    with pytest.raises(ProtocolError) as caught:
+        records(Batch(cut), LIMIT)
+    assert (caught.value.where, caught.value.offset) == ("records", len(data))
+
+
 def test_the_log_writes_offset_and_epoch_under_the_crc() -> None:
     data = bytearray(example(first=0))
     batch = Batch(data)

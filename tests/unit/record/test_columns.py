@@ -1,7 +1,9 @@
 """Record batches to Arrow and back."""
 
+import re
 import struct
 import sys
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 from zlib import crc32
@@ -103,6 +105,17 @@ def test_the_caller_may_choose_among_the_batches() -> None:
     data = b"".join(build_batch(records_of(EXAMPLE, base), producer_id=base, producer_epoch=0) for base in (0, 4, 8))
     chosen = (batch for batch in batches(data) if isinstance(batch, Batch) and batch.producer_id != 4)
     assert to_arrow(chosen).column("offset").to_pylist() == [0, 1, 2, 3, 8, 9, 10, 11]
+
+
+@pytest.mark.parametrize("buffer", [bytearray, pa.py_buffer, lambda data: memoryview(data).cast("b")])
+def test_any_buffer_is_taken_for_bytes(buffer: Callable[[bytes], Any]) -> None:
+    data = build_batch(records_of(EXAMPLE))
+    assert to_arrow(buffer(data)).equals(to_arrow(data))
+
+
+def test_what_is_neither_bytes_nor_batches_is_named() -> None:
+    with pytest.raises(TypeError, match="a source is bytes, or batches one by one, of which bytes is none"):
+        to_arrow([build_batch(records_of(EXAMPLE))])  # type: ignore[list-item]
 
 
 def test_arrow_batches_are_cut_between_record_batches() -> None:
@@ -250,6 +263,26 @@ def test_timestamps_of_every_unit_become_milliseconds(kind: pa.DataType, factor:
     assert found == [NOW + 5]
 
 
+@pytest.mark.parametrize(
+    ("column", "reason"),
+    [
+        (pa.array([2**62], pa.timestamp("s")), "out of bounds timestamp: 4611686018427387904"),
+        (pa.array([-(2**62)], pa.timestamp("s", "UTC")), "out of bounds timestamp: -4611686018427387904"),
+        (pa.array([2**64 - 1], pa.uint64()), "value 18446744073709551615 not in range"),
+        (pa.array([1.5]), "Unsupported cast from double"),
+    ],
+    ids=["seconds", "negative seconds", "unsigned", "float"],
+)
+def test_timestamps_that_are_no_milliseconds_are_refused_and_not_bent(column: pa.Array, reason: str) -> None:
+    with pytest.raises(EncodeError, match=f"column 'timestamp' is of type {re.escape(str(column.type))}, .*{reason}"):
+        from_arrow(pa.table({"value": ["v"], "timestamp": column}))
+
+
+def test_only_what_is_below_a_millisecond_is_cut_off() -> None:
+    table = pa.table({"value": ["v"], "timestamp": pa.array([NOW * 1_000_000 + 999_999], pa.timestamp("ns"))})
+    assert [timestamp for _, timestamp, *_ in read_all(from_arrow(table))] == [NOW]
+
+
 HEADERS: list[Any] = [
     [{"key": "a", "value": b"1"}],
     None,
@@ -281,6 +314,14 @@ def test_headers_are_taken_from_maps() -> None:
     column = pa.array([[("a", b"1")], None, [], [("b", None), ("ü", b"")]], pa.map_(pa.string(), pa.binary()))
     table = pa.table({"value": ["v"] * 4, "headers": column})
     assert [headers for *_, headers in read_all(from_arrow(table))] == EXPECTED_HEADERS
+
+
+@pytest.mark.parametrize("make", [pa.list_view, pa.large_list_view])
+def test_headers_in_list_views_are_refused_by_name(make: Callable[[pa.DataType], pa.DataType]) -> None:
+    kind = make(pa.struct([("key", pa.string()), ("value", pa.binary())]))
+    table = pa.table({"value": ["v"] * 4, "headers": pa.array(HEADERS, kind)})
+    with pytest.raises(EncodeError, match=r"column 'headers' is of type (large_)?list_view<.*>, not a plain list"):
+        from_arrow(table)
 
 
 @pytest.mark.parametrize("header", [None, {"key": None, "value": b"v"}], ids=["header", "key"])

@@ -149,6 +149,7 @@ def test_an_unknown_codec_in_the_attributes_is_named() -> None:
     with pytest.raises(ProtocolError, match="codec 5 is unknown") as caught:
         Codec.of(5)
     assert caught.value.code is ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+    assert caught.value.where == "attributes"
 
 
 # Framing
@@ -267,7 +268,6 @@ def test_the_limit_holds_for_what_is_not_compressed() -> None:
 def test_a_bomb_stops_at_the_limit(codec: Codec) -> None:
     bomb = compress(codec, bytes(64 << 20))
     peak = peak_bytes(lambda: error_of(codec, bomb, limit=1 << 20))
-    # Snappy has a view per block, and the bomb 2048 blocks.
     assert peak < 3 << 20
 
 
@@ -280,6 +280,90 @@ def test_a_size_that_the_bytes_cannot_hold_allocates_nothing() -> None:
     }
     for codec, claim in claims.items():
         assert peak_bytes(lambda codec=codec, claim=claim: error_of(codec, claim, 1 << 31)) < 100_000  # type: ignore[misc]
+
+
+ZSTD_START = bytes.fromhex("28b52ffd0058")
+"""A frame that does not tell its size."""
+
+
+def zstd_block(kind: int, length: int, content: bytes = b"", *, last: bool = False) -> bytes:
+    return (length << 3 | kind << 1 | last).to_bytes(3, "little") + content
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        zstd_block(2, 0),
+        zstd_block(2, 5, b"wrong"),
+        zstd_block(1, (1 << 21) - 1, b"a"),
+        zstd_block(0, (1 << 21) - 1, b"a"),
+        zstd_block(3, 100, b"a"),
+    ],
+    ids=["compressed, empty", "compressed, malformed", "run of over 128 KiB", "raw, cut short", "reserved"],
+)
+def test_zstd_blocks_that_hold_nothing_of_what_they_claim_allocate_little(block: bytes) -> None:
+    claim = ZSTD_START + block * 2000
+    peak = peak_bytes(lambda: error_of(Codec.ZSTD, claim, 1 << 28))
+    assert peak < 20 * len(claim) + 50_000
+
+
+def test_zstd_runs_give_what_they_say_up_to_the_limit() -> None:
+    size = 128 << 10
+    runs = b"".join(zstd_block(1, size, b"a") for _ in range(39))
+    data = ZSTD_START + runs + zstd_block(0, 3, b"end", last=True)
+    whole = b"a" * 39 * size + b"end"
+    assert inflated(Codec.ZSTD, data, len(whole)) == whole
+    assert error_of(Codec.ZSTD, data, len(whole) - 1).code is ErrorCode.MESSAGE_TOO_LARGE
+    assert peak_bytes(lambda: inflated(Codec.ZSTD, data, 1 << 30)) < 8 * len(whole)
+    damaged = ZSTD_START + runs + zstd_block(3, 0, last=True)
+    assert error_of(Codec.ZSTD, damaged, 1 << 30).code is ErrorCode.CORRUPT_MESSAGE
+    assert peak_bytes(lambda: error_of(Codec.ZSTD, damaged, 1 << 30)) < 8 * len(whole)
+
+
+def test_lz4_blocks_that_hold_nothing_of_what_they_claim_allocate_little() -> None:
+    malformed = struct.pack("<I", 600) + b"\xff" * 600
+    frame = JAVA_LZ4_MAGIC_0[:7] + malformed * 100 + bytes(4)
+    assert peak_bytes(lambda: error_of(Codec.LZ4, frame, 1 << 28, legacy_lz4=True)) < 20 * len(frame)
+
+
+@pytest.mark.parametrize("codec", [Codec.LZ4, Codec.ZSTD], ids=lambda codec: codec.name.lower())
+@pytest.mark.parametrize("around", [0, 16 << 10, 64 << 10, 256 << 10, 1 << 20])
+def test_results_of_any_size_come_out_whole(codec: Codec, around: int) -> None:
+    """However the room that is made falls short of them."""
+    for size in (around + offset * 9 for offset in range(0, 40)):
+        packed = compress(codec, bytes(size))
+        assert inflated(codec, packed, 1 << 28) == inflated(codec, packed, size) == bytes(size)
+        if size:
+            assert error_of(codec, packed, size - 1).code is ErrorCode.MESSAGE_TOO_LARGE
+
+
+def test_many_tiny_snappy_blocks_take_little_memory() -> None:
+    block = bytes(cramjam.snappy.compress_raw(b"x"))
+    packed = compress(Codec.SNAPPY, b"") + (struct.pack(">i", len(block)) + block) * 20_000
+    assert inflated(Codec.SNAPPY, packed, 20_000) == b"x" * 20_000
+    assert peak_bytes(lambda: decompress(Codec.SNAPPY, packed, 20_000)) < len(packed)
+
+
+@each_codec
+def test_errors_say_where(codec: Codec) -> None:
+    packed = compress(codec, b"some data " * 50)
+    errors = [
+        error_of(codec, packed, limit=10),
+        error_of(codec, packed[:-6]),
+        error_of(codec, b"\xff" * 30),
+        error_of(codec, packed[:20] + b"\xff" * 30),
+    ]
+    assert {error.where for error in errors} == {"compressed data"}
+    assert "compressed data" in str(errors[0])
+
+
+def test_errors_say_at_which_byte_where_the_framing_tells() -> None:
+    first = compress(Codec.GZIP, b"first")
+    assert error_of(Codec.GZIP, first + b"\x1f\x8b\xff" + bytes(20)).offset == len(first)
+    blocks = compress(Codec.SNAPPY, b"first")
+    assert error_of(Codec.SNAPPY, blocks + struct.pack(">i", 99) + b"short").offset == len(blocks)
+    assert error_of(Codec.SNAPPY, blocks + struct.pack(">i", 5) + b"wrong").offset == len(blocks) + 4
+    assert error_of(Codec.LZ4, b"\x04\x22\x4d\x18\x60\x00\x82").offset == 4
 
 
 def test_many_tiny_gzip_members_take_linear_time() -> None:

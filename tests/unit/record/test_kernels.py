@@ -351,6 +351,29 @@ def test_claims_of_two_billion_elements_in_twenty_bytes_allocate_nothing(kernel:
         tracemalloc.stop()
 
 
+@needs_compiled
+def test_the_collector_never_shows_headers_that_are_half_read() -> None:
+    """A hole in a tuple is a null pointer, which most who look at it do not survive."""
+    code = """
+import gc
+from ottla.record._kernels import RecordWriter, read
+writer = RecordWriter()
+writer.append(0, None, None, [(f"header {number}", b"") for number in range(3000)])
+seen = []
+def look(phase, info):
+    for found in gc.get_objects():
+        if type(found) is tuple and len(found) == 3000:
+            seen.append("<NULL>" in repr(found))
+gc.callbacks.append(look)
+gc.set_threshold(1)
+record, = read(writer.records(), 1, 0, 0)
+gc.collect()
+print(any(seen), len(seen) > 0, len(record.headers))
+"""
+    # It is shown once it is whole.
+    assert run_python(code) == "False True 3000\n"
+
+
 # ---- columns out ----
 
 
@@ -418,6 +441,16 @@ def test_rows_outside_the_wanted_offsets_are_left_out(kernel: Any) -> None:
     assert array("q", found.offsets).tolist() == [11, 12]
     assert cells(found.key) == [None, b""]
     assert cells(found.headers.keys) == [b"trace", "ünïcode".encode(), b""]
+
+
+def test_headers_that_int32_offsets_cannot_address_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In the twin alone: there is no memory for so many headers of which only the number matters."""
+    columns = twin.Columns()
+    section = section_of(EXAMPLE)
+    assert columns._headers is not None
+    monkeypatch.setattr(columns._headers.keys, "rows", 2**31 - 1)
+    with pytest.raises(OverflowError, match="the headers might pass"):
+        columns.extend(section, len(EXAMPLE), 0, 0)
 
 
 # ---- columns in ----
@@ -507,6 +540,12 @@ BAD_ROWS: dict[str, tuple[type[Exception], dict[str, Any]]] = {
     "fewer rows than asked for": (IndexError, {"value": GOOD._replace(length=2)}),
     "less validity than rows": (IndexError, {"value": GOOD._replace(start=9, offsets=bytes(80))}),
     "a negative start": (IndexError, {"value": GOOD._replace(start=-1)}),
+    "a start from which the rows pass 64 bits": (IndexError, {"value": GOOD._replace(start=LARGEST - 2)}),
+    "a start that would pass 64 bits with one row more": (IndexError, {"value": GOOD._replace(start=LARGEST - 3)}),
+    "a negative number of header keys": (
+        IndexError,
+        {"value": GOOD, "headers": header_column([[], [], []], 0, False)._replace(keys=GOOD._replace(length=-1))},
+    ),
     "fewer timestamps than rows": (IndexError, {"value": GOOD, "timestamps": bytes(16)}),
     "timestamps too far apart": (
         EncodeError,
@@ -546,6 +585,16 @@ def test_both_kernels_refuse_columns_in_the_same_words(name: str) -> None:
     second = outcome(lambda: writers[1].append_rows(0, 3, **arguments))
     assert first == second
     assert bytes(writers[0].records()) == bytes(writers[1].records())
+
+
+@each_kernel
+def test_rows_after_the_last_possible_offset_are_refused(kernel: Any) -> None:
+    writer = kernel.RecordWriter()
+    assert writer.append(NOW, None, b"v", (), 2**31 - 2) == 2**31 - 2
+    with pytest.raises(EncodeError, match=r"at its last possible offset, 2\*\*31 - 1 past the first \(row 1\)"):
+        writer.append_rows(0, 3, GOOD)
+    assert (writer.count, writer.last_offset_delta) == (2, 2**31 - 1)
+    assert [record.offset for record in kernel.read(writer.records(), 2, 0, NOW)] == [2**31 - 2, 2**31 - 1]
 
 
 @each_kernel

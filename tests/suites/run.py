@@ -1,0 +1,162 @@
+"""Run a suite against a fresh broker, and hold what came out against the allow list."""
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ottla.testing import TestBroker
+from tests.conformance.oracle import download
+
+from .lists import read_allowed, read_left_out
+from .suite import HERE, Suite
+
+PYTEST_PLUGINS = ("pytest-asyncio==1.3.0", "pytest-mock==3.15.1", "pytest-timeout==2.4.0")
+"""What their suites use beside pytest; kept apart from the project's own environment, whose tests use none of it."""
+
+POLL_SECONDS = 0.5
+
+
+class SuiteDied(Exception):
+    """Their pytest ended before it had collected its tests, or was cut off in the middle of them."""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How one test ended: `passed`, `failed` or `skipped`, and why if it did not pass."""
+
+    outcome: str
+    summary: str
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A run of a suite against what the lists expect."""
+
+    client: str
+    endings: dict[str, Ending]
+    allowed: frozenset[str]
+    left_out: dict[str, str]
+    """Those of the checkout's tests that were not run, with their reasons."""
+    seconds: float
+
+    @property
+    def passed(self) -> list[str]:
+        """All tests that passed."""
+        return sorted(test for test, ending in self.endings.items() if ending.outcome == "passed")
+
+    @property
+    def regressions(self) -> dict[str, Ending]:
+        """Tests of the allow list that did not pass; one that the checkout does not even have proves nothing."""
+        gone = Ending("missing", "the checkout has no such test, or it was not run")
+        endings = {test: self.endings.get(test, gone) for test in sorted(self.allowed)}
+        return {test: ending for test, ending in endings.items() if ending.outcome != "passed"}
+
+    @property
+    def newly_passing(self) -> list[str]:
+        """Tests that the allow list can grow by."""
+        return [test for test in self.passed if test not in self.allowed]
+
+    @property
+    def unlisted(self) -> dict[str, Ending]:
+        """Tests that stand in no list and did not pass: they want a finding."""
+        return {
+            test: ending
+            for test, ending in sorted(self.endings.items())
+            if ending.outcome != "passed" and test not in self.allowed
+        }
+
+
+def run(
+    suite: Suite,
+    checkout: Path,
+    *,
+    everything: bool = False,
+    timeout_seconds: int = 60,
+    log: Path | None = None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Verdict:
+    """Run the suite, with `everything` also what is left out; `log` receives what their pytest prints."""
+    if not (checkout / suite.folder).is_dir():
+        raise FileNotFoundError(f"{checkout} is no checkout of {suite.client}: it has no folder {suite.folder}")
+    allowed, left_out = read_allowed(suite.allowed), read_left_out(suite.left_out)
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="ottla-suite-") as scratch, TestBroker(suite.broker) as broker:
+        results = Path(scratch) / "results.jsonl"
+        results.touch()
+        output = log or Path(scratch) / "output.txt"
+        environment = {
+            **os.environ,
+            **{
+                name: value.format(address=broker.bootstrap_servers, scratch=scratch)
+                for name, value in suite.environment.items()
+            },
+            "PYTHONPATH": os.pathsep.join((str(HERE / "plugins"), str(_pytest_plugins()))),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "OTTLA_SUITE_RESULTS": str(results),
+            "OTTLA_SUITE_LEFT_OUT": json.dumps([] if everything else list(left_out)),
+        }
+        with output.open("w") as file:
+            process = subprocess.Popen(
+                _command(suite, timeout_seconds),
+                cwd=checkout,
+                env=environment,
+                stdout=file,
+                stderr=subprocess.STDOUT,
+                stdin=subprocess.DEVNULL,
+            )
+            try:
+                while process.poll() is None:
+                    time.sleep(POLL_SECONDS)
+                    on_progress(*_count(results))
+            finally:
+                process.kill()
+                process.wait()
+        on_progress(*_count(results))
+        collected, skipped, endings = _read(results)
+        if collected is None or len(endings) < collected:
+            tail = "\n".join(output.read_text(errors="replace").splitlines()[-30:])
+            raise SuiteDied(f"{suite.client}'s pytest ended (exit {process.returncode}) before its tests did:\n{tail}")
+    return Verdict(
+        suite.client, endings, allowed, {test: left_out[test] for test in skipped}, time.monotonic() - started
+    )
+
+
+def _command(suite: Suite, timeout_seconds: int) -> list[str]:
+    # Nothing is written into the checkout, and the plugin that Ottla installs for its users stays out of the way.
+    command = [sys.executable, "-m", "pytest", suite.folder, "-q", "-p", "no:cacheprovider", "-p", "no:ottla"]
+    for plugin in suite.plugins:
+        command += ["-p", plugin]
+    # Signals end one test; pytest-timeout's other way, which kafka-python asks for, ends the whole run.
+    return [*command, f"--timeout={timeout_seconds}", "--timeout-method=signal", *suite.arguments]
+
+
+def _pytest_plugins() -> Path:
+    def install(directory: Path) -> None:
+        command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
+        subprocess.run([*command, "--target", str(directory), *PYTEST_PLUGINS], check=True)
+
+    return download("pytest-plugins", install)
+
+
+def _count(results: Path) -> tuple[int, int]:
+    collected, _, endings = _read(results)
+    return len(endings), collected or 0
+
+
+def _read(results: Path) -> tuple[int | None, list[str], dict[str, Ending]]:
+    collected, left_out, endings = None, [], {}
+    for line in results.read_text().splitlines(keepends=True):
+        if not line.endswith("\n"):
+            break  # it is being written this moment
+        event = json.loads(line)
+        if "collected" in event:
+            collected, left_out = event["collected"], event["left_out"]
+        else:
+            endings[event["test"]] = Ending(event["outcome"], event["summary"])
+    return collected, left_out, endings

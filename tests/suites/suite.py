@@ -1,0 +1,68 @@
+"""Whose suites there are: what the broker must be set to, and how each suite is told where it is."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Somebody else's tests of their client, to be run against a broker of ours."""
+
+    client: str
+    folder: str
+    """Where the tests lie in the checkout."""
+    broker: Mapping[str, str]
+    """Settings of the broker, by Kafka's names."""
+    plugins: Sequence[str]
+    arguments: Sequence[str]
+    environment: Mapping[str, str]
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that names a checkout."""
+        return f"OTTLA_{self.client.upper().replace('-', '_')}_CHECKOUT"
+
+    @property
+    def allowed(self) -> Path:
+        """The tests that must pass."""
+        return HERE / "allowed" / f"{self.client}.txt"
+
+    @property
+    def left_out(self) -> Path:
+        """The tests that are not run, each with the reason that `findings.md` explains."""
+        return HERE / "left_out" / f"{self.client}.txt"
+
+    def checkout(self) -> Path | None:
+        """The checkout that the environment names, if it does."""
+        path = os.environ.get(self.variable)
+        return Path(path) if path else None
+
+
+SUITES: Mapping[str, Suite] = {
+    suite.client: suite
+    for suite in (
+        Suite(
+            client="aiokafka",
+            folder="tests",
+            broker={"num.partitions": "2"},
+            plugins=("ottla_suite_aiokafka", "ottla_suite"),
+            # Their tests ask the image's tag which features to expect; 2.8.1 is the newest that they name themselves.
+            arguments=("--docker-image", "ottla:2.13_2.8.1"),
+            # A checkout has no compiled modules.
+            environment={"AIOKAFKA_NO_EXTENSIONS": "1", "OTTLA_SUITE_ADDRESS": "{address}"},
+        ),
+        Suite(
+            client="kafka-python",
+            folder="test/integration",
+            broker={"num.partitions": "4"},
+            plugins=("ottla_suite",),
+            arguments=(),
+            # Their fixtures insist on a folder of Kafka's programs, and start none of them for a broker that runs.
+            environment={"KAFKA_URI": "kafka://{address}", "KAFKA_VERSION": "4.3.0", "KAFKA_ROOT": "{scratch}"},
+        ),
+    )
+}
