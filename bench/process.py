@@ -16,8 +16,9 @@ STOP_SECONDS = 120
 class BrokerProcess:
     """`ottla serve` on a free port, from `start` to a clean `stop`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *settings: str) -> None:
         self._folder = folder
+        self._settings = settings
         self._process: subprocess.Popen[str] | None = None
         self.port = 0
         self.process_seconds = 0.0
@@ -28,6 +29,8 @@ class BrokerProcess:
     def start(self) -> Self:
         """Start it, and return when it is ready."""
         command = [sys.executable, "-m", "ottla", "serve", "--listen", "127.0.0.1:0", "--data", str(self._folder)]
+        for setting in self._settings:
+            command += ["--set", setting]
         began = time.perf_counter()
         process = self._process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True

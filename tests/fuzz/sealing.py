@@ -13,14 +13,15 @@ _V2_ATTRIBUTES = 22
 
 
 def mend(data: bytes) -> bytes:
-    """A run of entries with CRCs that fit, as far as the entries can be told apart."""
+    """A run of entries with CRCs that fit, and a last length, as far as the entries can be told apart."""
     mended = bytearray(data)
     position = 0
     while position + _ENTRY.size <= len(mended):
         _, length, _, magic = _ENTRY.unpack_from(mended, position)
-        end = position + 12 + length
-        if length < (49 if magic == 2 else 14) or end > len(mended) or magic not in (0, 1, 2):
+        end = min(position + 12 + length, len(mended))
+        if end < position + (61 if magic == 2 else 26) or magic not in (0, 1, 2):
             break
+        pack_into(">i", mended, position + 8, end - position - 12)
         if magic == 2:
             pack_into(">I", mended, position + 17, crc32c(mended[position + 21 : end]))
         else:

@@ -58,7 +58,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--checkout", type=Path, required=True, help="a clone of the client's repository")
     parser.add_argument("--update", action="store_true", help="add what newly passes to the allow list")
     parser.add_argument("--everything", action="store_true", help="also run what is left out; slow, much of it hangs")
-    parser.add_argument("--timeout", type=int, default=60, help="seconds for one test (default 60)")
+    parser.add_argument("--timeout", type=int, default=120, help="seconds for one test (default 120)")
     parser.add_argument("--log", type=Path, help="keep what their pytest prints in this file")
     parser.add_argument("--json", action="store_true", help="print JSON, and no table")
     return parser.parse_args(arguments)
@@ -93,7 +93,9 @@ def _print(verdict: Verdict, added: list[str], console: Console) -> None:
     for test, ending in verdict.unlisted.items():
         console.print(f"[yellow]{ending.outcome}, in no list[/]: {escape(test)}: {escape(ending.summary)}")
     for test in verdict.newly_passing:
-        console.print(f"[green]{'added to the list' if test in added else 'passes now, say --update'}[/]: {escape(test)}")
+        console.print(
+            f"[green]{'added to the list' if test in added else 'passes now, say --update'}[/]: {escape(test)}"
+        )
     for test, ending in verdict.regressions.items():
         console.print(f"[bold red]must pass, but {ending.outcome}[/]: {escape(test)}: {escape(ending.summary)}")
     kept = len(verdict.allowed) - len(verdict.regressions)

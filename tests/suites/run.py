@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -77,7 +78,7 @@ def run(
     checkout: Path,
     *,
     everything: bool = False,
-    timeout_seconds: int = 60,
+    timeout_seconds: int = 120,
     log: Path | None = None,
     on_progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Verdict:
@@ -86,7 +87,7 @@ def run(
         raise FileNotFoundError(f"{checkout} is no checkout of {suite.client}: it has no folder {suite.folder}")
     allowed, left_out = read_allowed(suite.allowed), read_left_out(suite.left_out)
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="ottla-suite-") as scratch, TestBroker(suite.broker) as broker:
+    with tempfile.TemporaryDirectory(prefix="ottla-suite-") as scratch, _broker(suite) as broker:
         results = Path(scratch) / "results.jsonl"
         results.touch()
         output = log or Path(scratch) / "output.txt"
@@ -125,6 +126,15 @@ def run(
     return Verdict(
         suite.client, endings, allowed, {test: left_out[test] for test in skipped}, time.monotonic() - started
     )
+
+
+def _broker(suite: Suite) -> TestBroker:
+    # The port is chosen before the start, since the settings may name it.
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{probe.getsockname()[1]}"
+    settings = {name: value.format(address=address) for name, value in suite.broker.items()}
+    return TestBroker({"listeners": f"PLAINTEXT://{address}", **settings})
 
 
 def _command(suite: Suite, timeout_seconds: int) -> list[str]:

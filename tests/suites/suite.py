@@ -16,7 +16,8 @@ class Suite:
     folder: str
     """Where the tests lie in the checkout."""
     broker: Mapping[str, str]
-    """Settings of the broker, by Kafka's names."""
+    """Settings of the broker, by Kafka's names. Here and in the environment, `{address}` stands for where it listens,
+    and in the environment `{scratch}` for an empty folder."""
     plugins: Sequence[str]
     arguments: Sequence[str]
     environment: Mapping[str, str]
@@ -48,17 +49,24 @@ SUITES: Mapping[str, Suite] = {
         Suite(
             client="aiokafka",
             folder="tests",
-            broker={"num.partitions": "2"},
+            # Their own broker has number 0, and their tests know it.
+            broker={"num.partitions": "2", "node.id": "0"},
             plugins=("ottla_suite_aiokafka", "ottla_suite"),
             # Their tests ask the image's tag which features to expect; 2.8.1 is the newest that they name themselves.
-            arguments=("--docker-image", "ottla:2.13_2.8.1"),
+            # Warnings are errors there, and our pytest is newer than theirs: it warns of more.
+            arguments=(
+                *("--docker-image", "ottla:2.13_2.8.1"),
+                *("-o", "asyncio_default_fixture_loop_scope=function"),
+                *("-W", "ignore::pytest.PytestRemovedIn10Warning"),
+            ),
             # A checkout has no compiled modules.
             environment={"AIOKAFKA_NO_EXTENSIONS": "1", "OTTLA_SUITE_ADDRESS": "{address}"},
         ),
         Suite(
             client="kafka-python",
             folder="test/integration",
-            broker={"num.partitions": "4"},
+            # Their own broker has number 0 and says what it advertises, and their tests know both.
+            broker={"num.partitions": "4", "node.id": "0", "advertised.listeners": "PLAINTEXT://{address}"},
             plugins=("ottla_suite",),
             arguments=(),
             # Their fixtures insist on a folder of Kafka's programs, and start none of them for a broker that runs.

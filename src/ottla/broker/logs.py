@@ -7,6 +7,7 @@ nobody asks for costs that one line. After a crash every log is checked, from th
 import asyncio
 import logging
 from collections.abc import Iterable
+from threading import Lock
 
 from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
 from ottla.config.broker import BrokerConfig
@@ -37,6 +38,7 @@ class Logs:
         self.config = config
         self._files = OpenFiles(disk)
         self._closed: dict[str, LogState] = {}
+        self._opening = Lock()
         self.partitions: dict[tuple[str, int], Partition] = {}
         """The partitions that were used since the start."""
 
@@ -106,14 +108,21 @@ class Logs:
     def open(self, topic: TopicImage, index: int) -> Partition:
         """A partition that is used for the first time."""
         folder = folder_of(topic.name, index)
-        config = self._topic_config(topic)
-        state = self._closed.pop(folder, None)
-        if state is not None:
-            found = Log.open(self._disk, self._files, folder, config, self._clock, state=state)
-        else:
-            # Between a topic's entry in the catalog and its folder the broker may have been killed.
-            found = Log.create(self._disk, self._files, folder, config, self._clock, topic.topic_id)
-        return self._keep(topic, topic.partitions[index], found)
+        # A fetch that has to wait for the disk comes here in a thread, while the event loop serves others.
+        with self._opening:
+            opened = self.partitions.get((topic.name, index))
+            if opened is not None:
+                return opened
+            config = self._topic_config(topic)
+            state = self._closed.get(folder)
+            if state is not None:
+                found = Log.open(self._disk, self._files, folder, config, self._clock, state=state)
+            else:
+                # Between a topic's entry in the catalog and its folder the broker may have been killed.
+                found = Log.create(self._disk, self._files, folder, config, self._clock, topic.topic_id)
+            kept = self._keep(topic, topic.partitions[index], found)
+            self._closed.pop(folder, None)
+            return kept
 
     def size_of(self, topic: str, index: int) -> int | None:
         """Bytes of a partition's log, which stays closed if it is; None if it is not here."""
@@ -201,8 +210,10 @@ class Logs:
 
     def write_checkpoints(self) -> None:
         """Write down up to where each log is synced and from where it can be read. In an executor."""
-        points = {folder: state.end_offset for folder, state in self._closed.items()}
-        starts = {folder: state.start_offset for folder, state in self._closed.items() if state.start_offset}
+        # A copy: partitions may be opened meanwhile. One that is just being opened is in both places.
+        closed = dict(self._closed)
+        points = {folder: state.end_offset for folder, state in closed.items()}
+        starts = {folder: state.start_offset for folder, state in closed.items() if state.start_offset}
         for partition in list(self.partitions.values()):
             points[partition.name] = partition.log.recovery_point
             if partition.log.start_offset:

@@ -13,6 +13,7 @@ app = typer.Typer(
     help="A Kafka-compatible event streaming platform in Python.",
     no_args_is_help=True,
     add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 

@@ -94,10 +94,9 @@ def decompress(codec: Codec, data: Buffer, limit: int, *, legacy_lz4: bool = Fal
             end, most = _lz4_frame(view)
             # Java reads one frame and ignores what follows.
             frame = _lz4_with_checksum(view[:end], first=4) if legacy_lz4 else view[:end]
-            return _decompress_growing("lz4", cramjam.lz4.decompress_into, frame, min(most, limit), limit)
+            return _decompress_growing("lz4", cramjam.lz4.decompress_into, frame, most, limit)
         case Codec.ZSTD:
-            # Any number of frames, of which those from Java's writer do not tell their size.
-            return _decompress_growing("zstd", cramjam.zstd.decompress_into, view, limit, limit)
+            return _decompress_growing("zstd", cramjam.zstd.decompress_into, view, _zstd_claim(view), limit)
 
 
 def moved(error: ProtocolError, start: int, where: str) -> ProtocolError:
@@ -129,9 +128,16 @@ _GROWTH = 4
 _UNTOUCHED = hash("untouched").to_bytes(8, "little", signed=True)
 
 
-def _decompress_growing(name: str, function: Callable[..., int], data: Buffer, most: int, limit: int) -> memoryview:
-    """Decompress into a buffer that grows up to `most` bytes, each time from the start."""
-    size = min(most, _USUAL_ROOM + _USUAL_RATIO * len(data))
+def _decompress_growing(
+    name: str, function: Callable[..., int], data: Buffer, claim: int | None, limit: int
+) -> memoryview:
+    """Decompress into a buffer that grows up to the limit, each time from the start.
+
+    The first has the size that the data claims to need, as far as that is not unusual.
+    """
+    size = min(limit, _USUAL_ROOM + _USUAL_RATIO * len(data))
+    if claim is not None:
+        size = min(size, claim)
     while True:
         output = bytearray(size + len(_UNTOUCHED))
         # What the decoder complains of is not told apart from lack of room, but it fills what room there is.
@@ -143,9 +149,7 @@ def _decompress_growing(name: str, function: Callable[..., int], data: Buffer, m
             if output[size:] == _UNTOUCHED:
                 raise
             _check_size(name, size + 1, limit)
-            if size == most:
-                raise
-        size = min(most, _GROWTH * size)
+        size = min(limit, max(_USUAL_ROOM, _GROWTH * size))
     _check_size(name, written, limit)
     return memoryview(output)[:written]
 
@@ -346,3 +350,18 @@ def xxh32_short(data: Buffer) -> int:
     digest = (digest ^ digest >> 15) * 0x85EBCA77 & _MASK32
     digest = (digest ^ digest >> 13) * prime3 & _MASK32
     return digest ^ digest >> 16
+
+
+# zstd: any number of frames.
+
+
+def _zstd_claim(data: memoryview) -> int | None:
+    """How many bytes the first frame says it holds. Those of Java's writer do not say."""
+    if len(data) < 5:
+        return None
+    descriptor = data[4]
+    single_segment = descriptor >> 5 & 1
+    length = (single_segment, 2, 4, 8)[descriptor >> 6]
+    start = 5 + (1 - single_segment) + (0, 1, 2, 4)[descriptor & 3]
+    size = int.from_bytes(data[start : start + length], "little")
+    return size + (256 if length == 2 else 0) if length else None
