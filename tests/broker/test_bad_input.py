@@ -111,7 +111,7 @@ def test_slow_senders_hold_nobody_up_and_are_served_in_the_end(broker: TestBroke
 
 WHOLE_REPLY_IN_MEMORY = pytest.mark.xfail(
     strict=True,
-    reason="before v10 a fetch reads all that it is asked for into memory, to convert it or to look for zstd",
+    reason="before v10 a fetch has all that it is asked for in memory, to convert it or to look for zstd",
 )
 
 

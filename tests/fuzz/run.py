@@ -16,7 +16,7 @@ from .hostile import hostile
 from .target import LIMIT, Target
 from .targets import all_targets
 
-BYTES_PER_BYTE = 64
+BYTES_PER_BYTE = 96
 """The most memory that decoding may take for each byte of input (or of what it decompresses to, within the limit)."""
 SLACK_BYTES = 16 << 10
 INFLATED_SLACK_BYTES = 16 * LIMIT

@@ -16,7 +16,7 @@ from ottla.wire.api.metadata import MetadataRequest
 from ottla.wire.compile import Engine, make_decoder
 from ottla.wire.decoding import FAILURES, minimum_size
 from ottla.wire.errors import ProtocolError
-from ottla.wire.schema import STRING, Array, Scalar, Type, Variable, schema_of
+from ottla.wire.schema import STRING, Array, Nested, Scalar, Type, Variable, schema_of
 from ottla.wire.varint import encode_uvarint
 from tests.unit.wire.engines import ENGINES
 
@@ -79,6 +79,11 @@ def costliest(cls: type[Any], version: int) -> list[bytes]:
             number = 3_000 // len(element)
             prefix = encode_uvarint(number + 1) if flexible else struct.pack(">i", number)
             inputs.append(before + prefix + element * number)
+            if flexible and isinstance(field.type.element, Nested):
+                # An unknown tag without content costs a dictionary.
+                tagged = element[:-1] + bytes.fromhex("01 64 00")
+                number = 3_000 // len(tagged)
+                inputs.append(before + encode_uvarint(number + 1) + tagged * number)
         before += smallest(field.type, version, flexible, version in field.nullable)
     return inputs
 

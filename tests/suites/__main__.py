@@ -20,7 +20,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 from .lists import grow
-from .run import SuiteDied, Verdict, run
+from .run import SuiteError, Verdict, run
 from .suite import SUITES
 
 
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 log=options.log,
                 on_progress=lambda done, total: progress.update(task, completed=done, total=total or None),
             )
-    except (SuiteDied, FileNotFoundError) as error:
+    except (SuiteError, FileNotFoundError) as error:
         notes.print(f"[bold red]{escape(str(error))}")
         return 2
     added = grow(suite.allowed, suite.left_out, verdict.passed) if options.update else []

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from ottla.testing import TestBroker
 from tests.conformance.oracle import download
 
@@ -20,10 +22,11 @@ from .suite import HERE, Suite
 PYTEST_PLUGINS = ("pytest-asyncio==1.3.0", "pytest-mock==3.15.1", "pytest-timeout==2.4.0")
 """What their suites use beside pytest; kept apart from the project's own environment, whose tests use none of it."""
 
-POLL_SECONDS = 0.5
+COMPLETE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED)
+POLL_SECONDS = 0.2
 
 
-class SuiteDied(Exception):
+class SuiteError(Exception):
     """Their pytest ended before it had collected its tests, or was cut off in the middle of them."""
 
 
@@ -87,45 +90,53 @@ def run(
         raise FileNotFoundError(f"{checkout} is no checkout of {suite.client}: it has no folder {suite.folder}")
     allowed, left_out = read_allowed(suite.allowed), read_left_out(suite.left_out)
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="ottla-suite-") as scratch, _broker(suite) as broker:
-        results = Path(scratch) / "results.jsonl"
+    with tempfile.TemporaryDirectory(prefix="ottla-suite-") as folder, _broker(suite) as broker:
+        scratch = Path(folder)
+        results = scratch / "results.jsonl"
         results.touch()
-        output = log or Path(scratch) / "output.txt"
+        output = log or scratch / "output.txt"
         environment = {
-            **os.environ,
-            **{
-                name: value.format(address=broker.bootstrap_servers, scratch=scratch)
-                for name, value in suite.environment.items()
-            },
-            "PYTHONPATH": os.pathsep.join((str(HERE / "plugins"), str(_pytest_plugins()))),
-            "PYTHONDONTWRITEBYTECODE": "1",
+            **_environment(suite, broker.bootstrap_servers, scratch),
             "OTTLA_SUITE_RESULTS": str(results),
             "OTTLA_SUITE_LEFT_OUT": json.dumps([] if everything else list(left_out)),
         }
-        with output.open("w") as file:
-            process = subprocess.Popen(
-                _command(suite, timeout_seconds),
-                cwd=checkout,
-                env=environment,
-                stdout=file,
-                stderr=subprocess.STDOUT,
-                stdin=subprocess.DEVNULL,
-            )
-            try:
-                while process.poll() is None:
-                    time.sleep(POLL_SECONDS)
-                    on_progress(*_count(results))
-            finally:
-                process.kill()
-                process.wait()
-        on_progress(*_count(results))
-        collected, skipped, endings = _read(results)
-        if collected is None or len(endings) < collected:
+        command = _command(suite, timeout_seconds)
+        status = _wait(command, checkout, environment, output, lambda: on_progress(*_count(results)))
+        collected, unrun, endings = _read(results)
+        if status not in COMPLETE or collected is None or len(endings) < collected:
             tail = "\n".join(output.read_text(errors="replace").splitlines()[-30:])
-            raise SuiteDied(f"{suite.client}'s pytest ended (exit {process.returncode}) before its tests did:\n{tail}")
-    return Verdict(
-        suite.client, endings, allowed, {test: left_out[test] for test in skipped}, time.monotonic() - started
-    )
+            raise SuiteError(f"{suite.client}'s pytest ended (exit {status}) before all its tests had run:\n{tail}")
+    seconds = time.monotonic() - started
+    return Verdict(suite.client, endings, allowed, {test: left_out[test] for test in unrun}, seconds)
+
+
+def _wait(
+    command: list[str], folder: Path, environment: dict[str, str], output: Path, on_tick: Callable[[], None]
+) -> int:
+    with (
+        output.open("w") as file,
+        subprocess.Popen(
+            command, cwd=folder, env=environment, stdout=file, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+        ) as process,
+    ):
+        try:
+            while process.poll() is None:
+                time.sleep(POLL_SECONDS)
+                on_tick()
+        finally:
+            process.kill()
+    return process.returncode
+
+
+def _environment(suite: Suite, address: str, scratch: Path) -> dict[str, str]:
+    # Of a pytest around this run, theirs shall know nothing.
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return {
+        **inherited,
+        **{name: value.format(address=address, scratch=scratch) for name, value in suite.environment.items()},
+        "PYTHONPATH": os.pathsep.join((str(HERE / "plugins"), str(fetch_plugins()))),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
 
 
 def _broker(suite: Suite) -> TestBroker:
@@ -146,12 +157,14 @@ def _command(suite: Suite, timeout_seconds: int) -> list[str]:
     return [*command, f"--timeout={timeout_seconds}", "--timeout-method=signal", *suite.arguments]
 
 
-def _pytest_plugins() -> Path:
+def fetch_plugins() -> Path:
+    """The folder with pytest's plugins that their suites use, fetched on first use."""
+
     def install(directory: Path) -> None:
         command = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--no-deps"]
         subprocess.run([*command, "--target", str(directory), *PYTEST_PLUGINS], check=True)
 
-    return download("pytest-plugins", install)
+    return download("-".join(("pytest-plugins", *PYTEST_PLUGINS)), install)
 
 
 def _count(results: Path) -> tuple[int, int]:

@@ -21,6 +21,7 @@ class Suite:
     plugins: Sequence[str]
     arguments: Sequence[str]
     environment: Mapping[str, str]
+    lists: Path = HERE
 
     @property
     def variable(self) -> str:
@@ -30,12 +31,12 @@ class Suite:
     @property
     def allowed(self) -> Path:
         """The tests that must pass."""
-        return HERE / "allowed" / f"{self.client}.txt"
+        return self.lists / "allowed" / f"{self.client}.txt"
 
     @property
     def left_out(self) -> Path:
         """The tests that are not run, each with the reason that `findings.md` explains."""
-        return HERE / "left_out" / f"{self.client}.txt"
+        return self.lists / "left_out" / f"{self.client}.txt"
 
     def checkout(self) -> Path | None:
         """The checkout that the environment names, if it does."""

@@ -13,6 +13,14 @@ cdef bytes exactly_bytes(data, what):
     return bytes(data)
 
 
+cdef int64_t whole(value) except? -1:
+    """A whole number of 64 bits; a float is refused, not cut."""
+    try:
+        return PyLong_AsLongLong(value)
+    except OverflowError:
+        raise OverflowError(f"{value} does not fit in 64 bits") from None
+
+
 @cython.final
 @cython.no_gc
 @cython.freelist(512)
@@ -29,9 +37,9 @@ cdef class Record:
     cdef readonly bytes value
     cdef readonly tuple headers
 
-    def __init__(self, int64_t offset, int64_t timestamp, key, value, headers=()):
-        self.offset = offset
-        self.timestamp = timestamp
+    def __init__(self, offset, timestamp, key, value, headers=()):
+        self.offset = whole(offset)
+        self.timestamp = whole(timestamp)
         self.key = exactly_bytes(key, "key")
         self.value = exactly_bytes(value, "value")
         self.headers = tuple(headers)

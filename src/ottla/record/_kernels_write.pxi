@@ -186,16 +186,18 @@ cdef class RecordWriter:
     cdef bytearray data
     cdef bint busy
 
-    def __init__(self, int64_t limit=LARGEST_SECTION, int64_t base_offset=0, base_timestamp=None):
-        cdef int64_t base = -1 if base_timestamp is None else base_timestamp
+    def __init__(self, limit=LARGEST_SECTION, base_offset=0, base_timestamp=None):
+        cdef int64_t base = -1 if base_timestamp is None else whole(base_timestamp)
+        cdef int64_t first = whole(base_offset)
+        cdef int64_t most = whole(limit)
         # It may be called again, by another thread too.
         self.check_idle()
-        self.state.limit = min(limit, <int64_t>LARGEST_SECTION)
+        self.state.limit = min(most, <int64_t>LARGEST_SECTION)
         self.state.size = self.state.count = 0
         self.state.max_timestamp = self.state.last_offset_delta = -1
         self.state.based = base_timestamp is not None
         self.state.base_timestamp = base
-        self.base_offset = base_offset
+        self.base_offset = first
         # Most batches stay within this; memory that is not written to costs little.
         self.data = PyByteArray_FromStringAndSize(NULL, 16384)
 
@@ -233,11 +235,12 @@ cdef class RecordWriter:
         """The records written so far. Release the view before appending more."""
         return memoryview(self.data)[: self.state.size]
 
-    def append(self, int64_t timestamp, key, value, headers=(), offset=None):
+    def append(self, timestamp, key, value, headers=(), offset=None):
         """Add a record and return its offset delta, or return None, unchanged, if it would pass the limit.
 
         The offset is the next one unless it is given; it may leave a gap but not go back.
         """
+        cdef int64_t stamp = whole(timestamp)
         cdef Pending record
         cdef bytes key_bytes, value_bytes
         cdef bytearray encoded = None
@@ -257,7 +260,7 @@ cdef class RecordWriter:
         if record.offset_delta <= self.state.last_offset_delta or record.offset_delta > INT32_MAX:
             delta = record.offset_delta
             raise types.offset_error(self.base_offset + delta, self.base_offset, self.state.last_offset_delta)
-        if set_timestamp(&self.state, &record, timestamp) < 0:
+        if set_timestamp(&self.state, &record, stamp) < 0:
             raise types.row_error(ROW_TIMESTAMP_OVERFLOW, self.state.count)
         record.key_length = record.value_length = -1
         record.key = record.value = NULL

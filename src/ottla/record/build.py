@@ -64,6 +64,8 @@ class BatchBuilder(RecordWriter):
         level: int | None = None,
     ) -> None:
         super().__init__(max_size - HEADER_SIZE, base_offset, base_timestamp)
+        if not isinstance(codec, Codec):
+            raise EncodeError(f"codec {codec!r} is no ottla.record.Codec, such as Codec.LZ4")
         self.codec = codec
         self.leader_epoch = leader_epoch
         self.producer_id = producer_id

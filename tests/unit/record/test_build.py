@@ -1,5 +1,7 @@
 """Batches as they are built here, and read by others."""
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -135,3 +137,21 @@ def test_any_bytes_like_key_and_value_are_taken() -> None:
     builder = BatchBuilder()
     builder.append(NOW, bytearray(b"key"), memoryview(b"a value")[2:])
     assert plain(records(Batch(builder.build()))[0]) == (0, NOW, b"key", b"value", [])
+
+
+@pytest.mark.parametrize("codec", [9, 35, "lz4", None, 3], ids=str)
+def test_only_a_codec_is_taken_for_one(codec: Any) -> None:
+    with pytest.raises(EncodeError, match=r"is no ottla\.record\.Codec"):
+        BatchBuilder(codec)
+
+
+@pytest.mark.parametrize("number", [1.7, "1", None], ids=str)
+def test_offsets_and_timestamps_are_whole_numbers(number: Any) -> None:
+    with pytest.raises(TypeError):
+        BatchBuilder().append(number, None, b"v")
+    with pytest.raises(TypeError):
+        Record(number, 0, None, b"v")
+    with pytest.raises(TypeError):
+        Record(0, number, None, b"v")
+    with pytest.raises(OverflowError, match="9223372036854775808 does not fit in 64 bits"):
+        BatchBuilder().append(2**63, None, b"v")
