@@ -99,11 +99,3 @@ class BrokerProcess:
                 continue
             found += "/" in target.removeprefix(prefix) and target.startswith(prefix)
         return found
-
-    @property
-    def cpu_seconds(self) -> float:
-        """The time that its threads have spent on a core."""
-        found = 0
-        for task in (self._proc / "task").iterdir():
-            found += int((task / "schedstat").read_text().split()[0])
-        return found / 1e9

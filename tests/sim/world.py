@@ -152,11 +152,11 @@ class World:
         chance = self.chance
         disk = self.disk
         if ending != "clean stop":
-            disk.operations_left = int(2 ** chance.uniform(1, 9))
+            disk.operations_left = int(2 ** chance.uniform(1, 7.5))
         self.loop = SimLoop(chance, now_s=self.now_s, halts=lambda: disk.is_out)
         self.verified = False
         with suppress(HaltedError):
-            self.loop.run_until_complete(self._life(ending, chance.uniform(0.1, 5.0)))
+            self.loop.run_until_complete(self._life(ending, chance.uniform(0.1, 3.0)))
         assert not self.loop.unhandled, self.loop.unhandled
         if self.verified:
             self._note_starts()
@@ -171,21 +171,29 @@ class World:
         work = [asyncio.create_task(self._write(writer)) for writer in self.writers]
         if self.deletes:
             work.append(asyncio.create_task(self._delete_records()))
+        if self.chance.random() < 0.4:
+            # A quiet time, in which only upkeep is at work.
+            await asyncio.sleep(self.chance.choice((0, self.chance.uniform(0, life_s))))
+            await self._stop_writing(work)
         await asyncio.sleep(life_s)
+        for task in work:
+            if task.done() and not task.cancelled():
+                task.result()
         if ending != "clean stop":
-            for task in work:
-                if task.done():
-                    task.result()
             return
+        await self._stop_writing(work)
+        await upkeep.stop()
+        self._note_starts()
+        await self.broker.logs.close()
+
+    @staticmethod
+    async def _stop_writing(work: list[asyncio.Task[None]]) -> None:
         for task in work:
             task.cancel()
         for outcome in await asyncio.gather(*work, return_exceptions=True):
             if not isinstance(outcome, asyncio.CancelledError):
                 assert isinstance(outcome, BaseException)
                 raise outcome
-        await upkeep.stop()
-        self._note_starts()
-        await self.broker.logs.close()
 
     async def _start(self) -> None:
         self.leader_epoch += 1
@@ -216,7 +224,7 @@ class World:
 
     async def _write(self, writer: Writer) -> None:
         index = self.histories.index(writer.history)
-        pause_s = self.chance.choice((0.002, 0.02, 0.2))
+        pause_s = self.chance.choice((0.01, 0.05, 0.3))
         while True:
             await asyncio.sleep(self.chance.expovariate(1 / pause_s))
             await self._produce(writer, index)
@@ -270,7 +278,7 @@ class World:
         for index, history in enumerate(self.histories):
             partition = self.broker.logs.partitions.get((TOPIC, index))
             if partition is not None:
-                history.start = max(history.start, partition.log.start_offset)
+                history.begins(partition.log.start_offset)
 
     def _end(self, ending: str) -> None:
         now_ms = int(self.now_s * 1000)

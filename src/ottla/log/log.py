@@ -399,7 +399,8 @@ class Log:
         segments = self._segments
         for number, segment in enumerate(segments):
             is_last = number + 1 == len(segments)
-            if segment.base_offset >= end or (not is_last and segments[number + 1].base_offset <= start):
+            # One that ends right at the start may have been rolled since: its indexes were finished then.
+            if segment.base_offset >= end or (not is_last and segments[number + 1].base_offset < start):
                 continue
             try:
                 segment.sync()
@@ -407,14 +408,17 @@ class Log:
                 # Retention may take a segment away meanwhile.
                 if segment in self._segments:
                     raise
+        self._sync_names()
+        if self._epochs is not None:
+            self._epochs.write(self._disk, self.folder)
+
+    def _sync_names(self) -> None:
         if self._new_names:
             self._new_names = False
             self._disk.sync_folder(self.folder)
         if self._new_folder:
             self._new_folder = False
             self._disk.sync_folder(self.folder.rpartition("/")[0])
-        if self._epochs is not None:
-            self._epochs.write(self._disk, self.folder)
 
     def delete_before(self, offset: int) -> None:
         """Records before an offset can be read no more. Whole segments go with the next `enforce_retention`."""
@@ -546,6 +550,10 @@ class Log:
             if self._epochs is not None:
                 self._epochs.write(self._disk, self.folder)
             self.remove_retired(2**63 - 1)
+            # The next start takes the files as they are for granted, also what recovery or rolling did without a flush.
+            for segment in self._segments:
+                segment.sync_indexes()
+            self._sync_names()
         except OSError as error:
             raise self._refused(error) from error
         self._files.forget_folder(self.folder)

@@ -152,6 +152,8 @@ class Recoverer:
             following = segments[number + 1] if number + 1 < len(segments) else None
             if following is not None and following.base_offset <= recovery_point:
                 self._check_flushed(segment, following.base_offset)
+                if following.base_offset == recovery_point:
+                    self._seal(segment)
                 end_offset = following.base_offset
                 continue
             if 0 < segment.base_offset - end_offset <= LARGEST_RELATIVE_OFFSET:
@@ -162,7 +164,19 @@ class Recoverer:
             if not sound:
                 self._drop(segments[number + 1 :], f"they follow on {segment.name}, which was cut")
                 return segments[: number + 1], end_offset
+            if following is not None:
+                segment.seal()
         return segments, end_offset
+
+    def _seal(self, segment: Segment) -> None:
+        """Finish the time index of a segment that was synced: the entry that rolling adds to it may not have been."""
+        try:
+            segment.find_max_timestamp()
+        except DamagedError as error:
+            self.report.damaged.append(f"{segment.name}: {error.message}")
+            return
+        segment.seal()
+        segment.times.unsynced = True
 
     def _without_covered(self, segments: list[Segment], recovery_point: int) -> list[Segment]:
         """All but those that were compacted into the one before them, and came back because a power cut undid a rename.
@@ -221,6 +235,8 @@ class Recoverer:
     def _cut(self, segment: Segment, end_offset: int, error: DamagedError) -> None:
         size = segment.size - error.position
         segment.cut(error.position, end_offset)
+        # Another power cut must not bring back what was cut behind what is written from now on.
+        segment.sync()
         self.report.cut_bytes += size
         self.report.cuts.append(f"{size} bytes from byte {error.position} of {segment.name} on: {error.reason}")
 
@@ -287,6 +303,8 @@ class Recoverer:
                 self._disk.remove(name)
             self.report.cut_bytes += segment.size
             self.report.cuts.append(f"all {segment.size} bytes of {segment.name}: {reason}")
+        if segments:
+            self._disk.sync_folder(self._folder)
 
     def _producers(self, segments: Sequence[Segment], synced_offset: int, names: list[str]) -> tuple[Producers, int]:
         # Later snapshots may be sound, but not the lists of aborted transactions, which replaying completes.

@@ -217,6 +217,10 @@ class Segment:
     def sync(self) -> None:
         """Return when the batches and their index entries are on the disk."""
         self.file().sync()
+        self.sync_indexes()
+
+    def sync_indexes(self) -> None:
+        """Return when the index entries are on the disk."""
         self.offsets.sync()
         self.times.sync()
         self.aborted.sync()

@@ -93,7 +93,7 @@ class Partition:
         """Append a batch that `check_records` has passed; it is readable at once."""
         appended = self.log.append_as_leader(checked.batch, self.leader_epoch)
         if not appended.duplicate:
-            if self._dirty_since_ms < 0:
+            if self.log.recovery_point >= appended.base_offset:
                 self._dirty_since_ms = checked.now_ms
             self._rolled = self._rolled or appended.rolled
             self.waiters.grew(checked.batch.size)
