@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST_ARGS ?= -n 2
 
-.PHONY: help demo test check unit setup conformance fuzz crash bench-codec clean
+.PHONY: help demo test check unit setup conformance fuzz crash bench-codec bench-growth clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ crash: $(READY)  ## kill a broker 200 times under load, and look for every ackno
 
 bench-codec: $(READY)  ## the codec side by side with its peers
 	@$(BIN)/python -m bench.codec
+
+bench-growth: $(READY)  ## what partitions and log size cost
+	@$(BIN)/python -m bench.growth
 
 clean:  ## remove what was built
 	@rm -rf $(VENV) build .oracles src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

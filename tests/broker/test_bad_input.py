@@ -109,15 +109,9 @@ def test_slow_senders_hold_nobody_up_and_are_served_in_the_end(broker: TestBroke
     assert good.slowest() < SLOWEST_SECONDS
 
 
-WHOLE_REPLY_IN_MEMORY = pytest.mark.xfail(
-    strict=True,
-    reason="before v10 a fetch has all that it is asked for in memory, to convert it or to look for zstd",
-)
-
-
 @pytest.mark.parametrize(
     ("version", "most_bytes"),
-    [(12, MEGABYTE), *(pytest.param(old, 4 * MEGABYTE, marks=WHOLE_REPLY_IN_MEMORY) for old in (9, 3, 1))],
+    [(12, MEGABYTE), (9, 4 * MEGABYTE), (3, 4 * MEGABYTE), (1, 4 * MEGABYTE)],
 )
 def test_those_who_never_read_their_replies_cost_little_memory(tmp_path: Path, version: int, most_bytes: int) -> None:
     connections = 20

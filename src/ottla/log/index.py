@@ -121,6 +121,8 @@ class SparseIndex:
             file = self._files.get(self.name)
         except FileNotFoundError:
             return False
+        # Whoever wrote or cut the file last may have been killed before it was synced.
+        self.unsynced = True
         data = file.read_at(0, file.size())
         last, count = (-1, -1), 0
         for entry in self._entry.iter_unpack(data[: len(data) // self._entry.size * self._entry.size]):

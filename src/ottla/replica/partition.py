@@ -61,7 +61,8 @@ class Partition:
         self.leader_epoch = leader_epoch
         self.waiters = Waiters()
         self._group_sync = GroupSync(log.flush)
-        self._dirty_since_ms = -1
+        # What a killed broker has left in the page cache is due at once.
+        self._dirty_since_ms = 0
         self._rolled = False
 
     def check_in_sync(self) -> None:
@@ -102,12 +103,11 @@ class Partition:
     def flush_is_due(self, now_ms: int) -> bool:
         """Whether flush.ms is over since the first record that was not synced, or a segment was finished."""
         if self.log.recovery_point >= self.log.end_offset:
-            self._dirty_since_ms = -1
             return False
         if self._rolled:
             self._rolled = False
             return True
-        return 0 <= self._dirty_since_ms <= now_ms - self.config.flush_ms
+        return self._dirty_since_ms <= now_ms - self.config.flush_ms
 
     def configure(self, config: TopicConfig) -> None:
         """Put changed configs into effect."""

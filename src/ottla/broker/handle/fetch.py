@@ -24,6 +24,11 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 BATCH_PREFIX_BYTES = 61
+FIRST_VERSION_AS_STORED = 10
+"""Before it, records are looked at or rewritten, and so are in memory."""
+
+MOST_BYTES_REWRITTEN = 1024 * 1024
+"""What one reply to an old client holds in memory, if its first batch is not larger: it may never be read."""
 
 
 class _Found(NamedTuple):
@@ -98,6 +103,8 @@ async def _now(answer: Any) -> FetchResponse:
 
 def _look(broker: "Broker", body: FetchRequest, version: int, wanted: list[Wanted], *, wait: bool) -> _Round:
     left = min(body.max_bytes, broker.config.fetch_max_bytes) if version >= 3 else broker.config.fetch_max_bytes
+    if version < FIRST_VERSION_AS_STORED:
+        left = min(left, MOST_BYTES_REWRITTEN)
     found: list[_Found] = []
     partitions: list[Partition] = []
     size = 0
@@ -140,7 +147,7 @@ def _describe(data: PartitionData, read: Read, body: FetchRequest) -> None:
 
 
 def _answer(broker: "Broker", request: Request, session: Session, found: _Round) -> Answer:
-    if request.version < 10 and found.size:
+    if request.version < FIRST_VERSION_AS_STORED and found.size:
         return _converted(broker, request, session, found)
     for one in found.found:
         if one.read is not None and one.read.records is not None:
