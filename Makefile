@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST_ARGS ?= -n 2
 
-.PHONY: help demo test check unit setup conformance fuzz crash bench-codec bench-growth clean
+.PHONY: help demo test check unit setup conformance fuzz crash power-cut bench-codec bench-growth clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,9 @@ fuzz: $(READY)  ## a million hostile inputs
 
 crash: $(READY)  ## kill a broker 200 times under load, and look for every acknowledged record
 	@$(BIN)/python -m tests.crash
+
+power-cut: $(READY)  ## a thousand simulated power cuts and more for each flush policy
+	@$(BIN)/python -m tests.sim --seeds 1000
 
 bench-codec: $(READY)  ## the codec side by side with its peers
 	@$(BIN)/python -m bench.codec

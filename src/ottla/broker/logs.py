@@ -241,5 +241,7 @@ def _report(found: Log) -> None:
         return
     for cut in report.cuts:
         log.warning("%s: %s", found.folder, cut)
+    for damaged in report.damaged:
+        log.error("%s: %s", found.folder, damaged)
     for rebuilt in report.rebuilt:
         log.info("%s: %s", found.folder, rebuilt)
