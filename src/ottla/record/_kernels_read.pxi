@@ -15,10 +15,11 @@ cdef bytes exactly_bytes(data, what):
 
 cdef int64_t whole(value) except? -1:
     """A whole number of 64 bits; a float is refused, not cut."""
-    try:
-        return PyLong_AsLongLong(value)
-    except OverflowError:
-        raise OverflowError(f"{value} does not fit in 64 bits") from None
+    cdef int overflow = 0
+    cdef int64_t number = PyLong_AsLongLongAndOverflow(value, &overflow)
+    if overflow:
+        raise OverflowError(f"{value} does not fit in 64 bits")
+    return number
 
 
 @cython.final

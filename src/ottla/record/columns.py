@@ -77,7 +77,7 @@ def arrow_batches(
     stop_offset: int = LARGEST_INT64,
     limit: int = DEFAULT_LIMIT,
     max_rows: int = 65_536,
-    max_bytes: int = 2**22,
+    max_bytes: int = 2**21,
 ) -> Iterator["pa.RecordBatch"]:
     """The same as `to_arrow`, as Arrow batches, which are cut between record batches before they pass a maximum.
 
