@@ -7,7 +7,7 @@ from ottla.config.topic import TopicConfig
 from ottla.log.aborted import AbortedIndex
 from ottla.log.files import OpenFiles
 from ottla.log.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
-from ottla.log.walk import LONG_CHUNK, Header, WouldWaitError, find, headers
+from ottla.log.walk import LONG_CHUNK, DamagedError, Header, WouldWaitError, find, headers
 from ottla.ports import Disk, File
 from ottla.record.batch import Batch
 
@@ -163,8 +163,14 @@ class Segment:
     def find(self, offset: int, end: int | None = None, *, wait: bool = True) -> Header | None:
         """The first batch that ends at or after the offset, if it begins before the position `end`."""
         entry = self.offsets.find(offset - self.base_offset, wait=wait)
-        position = 0 if entry is None else entry[1]
-        return find(self.file(wait=wait), position, self.size if end is None else end, offset, wait=wait)
+        file, end = self.file(wait=wait), self.size if end is None else end
+        if entry is not None:
+            try:
+                return find(file, entry[1], end, offset, wait=wait, first_ends_by=self.base_offset + entry[0])
+            except DamagedError:
+                # An index has no checksum. One that disagrees with the batches must not make a reader skip any.
+                pass
+        return find(file, 0, end, offset, wait=wait)
 
     def first_batch_since(self, timestamp_ms: int, end: int, minimum_offset: int) -> Header | None:
         """The first batch before position `end`, and not before an offset, with a timestamp at or after a time."""

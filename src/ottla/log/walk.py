@@ -137,12 +137,17 @@ def headers(
         position += header.size
 
 
-def find(file: File, position: int, end: int, offset: int, *, wait: bool = True) -> Header | None:
+def find(
+    file: File, position: int, end: int, offset: int, *, wait: bool = True, first_ends_by: int | None = None
+) -> Header | None:
     """The first batch, from a position on, that ends at or after an offset.
 
-    What `headers` would give, at a fraction of the cost for each batch that is passed over.
+    What `headers` would give, at a fraction of the cost for each batch that is passed over. DamagedError also if the
+    batch at the position ends after `first_ends_by`: then whoever named the position is wrong.
     """
     unpack, size = _PASSED.unpack_from, HEADER_SIZE
+    if first_ends_by is not None and not 0 <= position < end:
+        raise DamagedError(position, f"no batch begins there; there are {end} bytes")
     while position < end:
         chunk = read(file, position, min(SHORT_CHUNK, end - position), wait)
         at, last = 0, len(chunk) - size
@@ -150,6 +155,10 @@ def find(file: File, position: int, end: int, offset: int, *, wait: bool = True)
             raise DamagedError(position, f"{len(chunk)} bytes are fewer than the {size} of a batch header")
         while at <= last:
             base_offset, length, magic, last_offset_delta = unpack(chunk, at)
+            if first_ends_by is not None:
+                if base_offset + last_offset_delta > first_ends_by:
+                    raise DamagedError(position, f"the batch there ends after {first_ends_by}")
+                first_ends_by = None
             if base_offset + last_offset_delta >= offset or magic != 2 or length < _SMALLEST_LENGTH:
                 header = Header(chunk, at, position + at)
                 _check(header, end)

@@ -110,6 +110,11 @@ class Place:
         self.files = OpenFiles(self.disk, limit=16)
         return Log.open(self.disk, self.files, FOLDER, self.config, self.clock, state=state)
 
+    def reopen_as_is(self, log: Log) -> Log:
+        """The same log with all files opened anew, as after they had fallen out of the cache."""
+        state = log.close()
+        return Log.open(self.disk, OpenFiles(self.disk, limit=16), FOLDER, self.config, self.clock, state=state)
+
     def crash(self, target: Path) -> "Place":
         """A copy of the folder as it is now, with nothing closed or flushed."""
         shutil.copytree(self.root, target)

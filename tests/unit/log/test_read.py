@@ -178,3 +178,27 @@ def test_readers_in_threads_see_whole_batches_while_appends_go_on(tmp_path: Path
         thread.join(30)
     assert not problems
     assert len(log.segments) > 3
+
+
+def test_a_flipped_bit_in_an_index_never_makes_a_reader_skip_a_record(tmp_path: Path) -> None:
+    place = Place(tmp_path, index_interval_bytes=300)
+    log = place.create()
+    fill(log, 60)
+    log.roll()
+    (name,) = place.names(".index")[:1]
+    index = place.folder / name
+    sound = index.read_bytes()
+    assert len(sound) >= 80
+    for position in range(len(sound)):
+        for bit in (0, 3, 7):
+            damaged = bytearray(sound)
+            damaged[position] ^= 1 << bit
+            index.write_bytes(damaged)
+            reopened = place.reopen_as_is(log)
+            for offset in range(0, 60, 7):
+                piece = reopened.read(offset, 10, end=60)
+                assert piece is not None
+                (first, *_) = batches(piece.read())
+                assert isinstance(first, Batch)
+                assert first.base_offset == offset
+    index.write_bytes(sound)
