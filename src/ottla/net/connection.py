@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Self, cast
 
 from ottla import __version__
 from ottla.net.negotiate import API_VERSIONS, BEFORE_API_VERSIONS, Offer, best_version, decode_offer
+from ottla.net.sending import write_all
 from ottla.wire import api
 from ottla.wire.api.api_versions import ApiVersionsRequest
 from ottla.wire.errors import ErrorCode, KafkaError, ProtocolError
@@ -173,9 +174,8 @@ class Connection(asyncio.Protocol):
         if self._lost is not None:
             raise ConnectionLostError(self._lost)
         self._correlation_id = (self._correlation_id + 1) & LARGEST_CORRELATION_ID
-        self._transport.writelines(
-            encode_request(message, version, correlation_id=self._correlation_id, client_id=self._client_id)
-        )
+        buffers = encode_request(message, version, correlation_id=self._correlation_id, client_id=self._client_id)
+        write_all(self._transport, buffers)
         return self._correlation_id
 
     def _send(self, message: object, version: int, timeout_ms: int) -> "asyncio.Future[Any]":
@@ -205,7 +205,7 @@ class Connection(asyncio.Protocol):
             if not one.future.done():
                 one.future.set_exception(ConnectionLostError(reason))
         if self._room is not None:
-            self._room.set_result(None)
+            _settle(self._room)
             self._room = None
 
     # What the event loop calls.
@@ -251,7 +251,7 @@ class Connection(asyncio.Protocol):
     def resume_writing(self) -> None:
         """The broker has read some of it."""
         if self._room is not None:
-            self._room.set_result(None)
+            _settle(self._room)
             self._room = None
 
     def connection_lost(self, error: Exception | None) -> None:
@@ -259,4 +259,10 @@ class Connection(asyncio.Protocol):
         self._left_by_broker = self._lost is None
         cause = f": {error}" if error is not None else ""
         self._give_up(f"{self.broker} closed the connection{cause}")
-        self._closed.set_result(None)
+        _settle(self._closed)
+
+
+def _settle(future: "asyncio.Future[None]") -> None:
+    """Let those who wait go on, unless they were cancelled, as an interrupted program's are."""
+    if not future.done():
+        future.set_result(None)

@@ -16,6 +16,7 @@ b'HELLO'
 import asyncio
 import errno
 import logging
+import os
 import socket
 
 from ottla.net.serving import Handler, ServerConnection
@@ -172,6 +173,7 @@ class Listener:
 
 
 def _cannot_listen(host: str, port: int, error: OSError) -> OSError:
-    # Event loops put the address in front of the reason, in their own way.
-    reason = str(error.strerror or error).rsplit(": ", 1)[-1]
+    # Event loops put the address in front of the reason, each version in its own way.
+    known = error.errno is not None and error.errno in errno.errorcode
+    reason = os.strerror(error.errno).lower() if known and error.errno is not None else str(error.strerror or error)
     return OSError(error.errno, f"cannot listen on {host or '*'}:{port}: {reason}")

@@ -6,8 +6,9 @@ holds a chunk or two, however long the reply and however slow the reader.
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 from ottla.ports import FileSlice
 
@@ -19,6 +20,18 @@ CHUNK_BYTES = 256 * 1024
 
 TURN_BYTES = 4 * CHUNK_BYTES
 """How much one connection may send before the event loop looks after the others."""
+
+
+def write_all(transport: asyncio.Transport, buffers: Sequence[Any]) -> None:
+    """Hand buffers to a transport, which says when it has no more room.
+
+    asyncio's own transports put buffers together before they send them, and from Python 3.12 to 3.13.1 their
+    `writelines` does not say it when there is no more room; `write` always does. uvloop sends them as they are.
+    """
+    if type(transport).__module__.startswith("asyncio"):
+        transport.write(b"".join(buffers))
+    else:
+        transport.writelines(buffers)
 
 
 class Sender:
@@ -58,7 +71,7 @@ class Sender:
             if isinstance(buffer, FileSlice):
                 self._unsent = reply[::-1]
                 return self._advance()
-        self._transport.writelines(reply)  # type: ignore[arg-type]
+        write_all(self._transport, reply)
         return not self._full
 
     def pause(self) -> None:
@@ -91,7 +104,7 @@ class Sender:
                 try:
                     found = buffer.file.read_cached(buffer.position, wanted)
                     if found is None:
-                        self._transport.writelines(ready)
+                        write_all(self._transport, ready)
                         self._read_in_thread(buffer, wanted)
                         return False
                     self._take(buffer, found)
@@ -102,7 +115,7 @@ class Sender:
             ready.append(buffer)
             size += len(buffer)
             if size >= CHUNK_BYTES:
-                self._transport.writelines(ready)
+                write_all(self._transport, ready)
                 sent += size
                 ready, size = [], 0
                 if sent >= TURN_BYTES and self._unsent and not self._full:
@@ -110,7 +123,7 @@ class Sender:
                     self._loop.call_soon(self._continue)
                     return False
         if ready:
-            self._transport.writelines(ready)
+            write_all(self._transport, ready)
         return not self._unsent and not self._full
 
     def _take(self, part: FileSlice, found: bytes) -> None:
