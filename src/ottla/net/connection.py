@@ -7,6 +7,7 @@ is not answered in time holds up all after it; the connection is then given up.
 import asyncio
 import logging
 import struct
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, Self, cast
 
@@ -236,13 +237,15 @@ class Connection(asyncio.Protocol):
         pending.timer.cancel()
         if pending.future.done():
             return
-        try:
-            if pending.key == API_VERSIONS and not self.offer:
-                pending.future.set_result(decode_offer(frame, pending.version))
-            else:
-                pending.future.set_result(decode_response(api.response(pending.key), pending.version, frame)[1])
-        except ProtocolError as error:
-            pending.future.set_exception(error)
+        # An interrupt of the program may cancel the future at any moment, also between a look and a deed.
+        with suppress(asyncio.InvalidStateError):
+            try:
+                if pending.key == API_VERSIONS and not self.offer:
+                    pending.future.set_result(decode_offer(frame, pending.version))
+                else:
+                    pending.future.set_result(decode_response(api.response(pending.key), pending.version, frame)[1])
+            except ProtocolError as error:
+                pending.future.set_exception(error)
 
     def pause_writing(self) -> None:
         """The broker does not read as fast as it is sent to."""
@@ -264,5 +267,5 @@ class Connection(asyncio.Protocol):
 
 def _settle(future: "asyncio.Future[None]") -> None:
     """Let those who wait go on, unless they were cancelled, as an interrupted program's are."""
-    if not future.done():
+    with suppress(asyncio.InvalidStateError):
         future.set_result(None)
