@@ -169,7 +169,11 @@ def test_a_record_of_the_oldest_format_has_no_timestamp_to_give_back() -> None:
     assert read_json(line).timestamp_ms is None
 
 
-PROGRAM = "import typer; from ottla.cli.commands import register; app = typer.Typer(); register(app); app()"
+# A shell starts what runs in the background with interrupts ignored, and its children inherit that.
+PROGRAM = (
+    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+    "import typer; from ottla.cli.commands import register; app = typer.Typer(); register(app); app()"
+)
 
 
 def start(broker: FakeBroker, *words: str, unbuffered: str = "", **options: Any) -> "subprocess.Popen[bytes]":
