@@ -1,5 +1,6 @@
 """What a simulated partition must hold: every batch that was ever sent to it, and what became of each."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -11,7 +12,7 @@ from ottla.record.batch import Batch, batches, records
 class Sent:
     """A batch on its way, stored, or lost again."""
 
-    values: tuple[bytes, ...]
+    values: tuple[bytes | None, ...]
     producer_id: int
     producer_epoch: int
     sequence: int
@@ -20,6 +21,8 @@ class Sent:
     base_offset: int | None = None
     """Where it lies; None if it was not stored, or was lost."""
     acknowledged_ms: int | None = None
+    keys: tuple[bytes | None, ...] = ()
+    """One for each value; none at all if the records have none."""
 
     @property
     def next_offset(self) -> int:
@@ -39,8 +42,10 @@ class History:
     """Up to where everything is known to be on the disk."""
     start: int = 0
     """Where the log began when it was last seen."""
-    largest_start: int = 0
-    """Where it ever began."""
+    settled_start: int = 0
+    """Before where everything is deleted for good: a client was told, or a segment is gone."""
+    compacted: int = 0
+    """How many records compaction had taken when the log was last opened."""
 
     @property
     def end(self) -> int:
@@ -53,24 +58,33 @@ class History:
         sent.base_offset = base_offset
         self.stored.append(sent)
 
-    def begins(self, start: int) -> None:
-        """The log begins at an offset now."""
-        self.start, self.largest_start = start, max(start, self.largest_start)
+    def begins(self, log: Log) -> None:
+        """The log begins somewhere else now."""
+        self.start = log.start_offset
+        self.deleted_before(log.segments[0].base_offset)
+
+    def deleted_before(self, offset: int) -> None:
+        """The records before an offset are gone for good."""
+        self.settled_start = max(self.settled_start, offset)
 
     def recovered(self, log: Log, required_end: int, *, all_of_it: bool) -> list[Sent]:
         """Compare a log that was opened again with what was sent; the batches that are lost.
 
         All of it must be there unless the power was cut; what a power cut has left is on the disk for good.
         """
+        self.check(
+            log.start_offset >= self.settled_start,
+            f"starts at {log.start_offset}, and all before {self.settled_start} was deleted",
+        )
         # Without a sync even the first segments may be gone, and the log then begins with those that are left.
         self.check(
-            log.start_offset <= self.start or required_end <= self.start,
+            log.start_offset <= max(self.start, self.settled_start) or required_end <= self.start,
             f"starts at {log.start_offset}, it was {self.start}, and all before {required_end} was promised to stay",
         )
-        # Of what was promised to stay, clients may have had some deleted.
         self.check(
-            log.end_offset >= required_end or required_end <= self.start,
-            f"ends at {log.end_offset}, and everything before {required_end} was promised to stay",
+            log.end_offset >= max(required_end, self.settled_start),
+            f"ends at {log.end_offset}; all before {required_end} was promised to stay, and no offset before "
+            f"{self.settled_start} to be used again",
         )
         self.check(log.end_offset <= max(self.end, self.start), f"ends at {log.end_offset}, beyond {self.end}")
         if all_of_it:
@@ -90,19 +104,14 @@ class History:
         self.stored = kept
         for sent in lost:
             sent.base_offset = None
-        self.begins(log.start_offset)
+        self.begins(log)
         return lost
 
     def _compare(self, log: Log) -> None:
         expected = {sent.base_offset: sent for sent in self.stored}
         found = read_all(log)
         for earlier, later in pairwise(found):
-            # Of several segments that retention took away, a power cut may bring back some and not others.
-            self.check(
-                later.base_offset == earlier.next_offset
-                or earlier.next_offset < later.base_offset <= self.largest_start,
-                f"a gap after offset {earlier.last_offset}",
-            )
+            self.check(later.base_offset == earlier.next_offset, f"a gap after offset {earlier.last_offset}")
         for batch in found:
             sent = expected.get(batch.base_offset)
             self.check(sent is not None, f"nothing was ever written at offset {batch.base_offset}")
@@ -114,9 +123,8 @@ class History:
                 == (sent.producer_id, sent.producer_epoch, sent.sequence),
                 f"another producer at {batch.base_offset}",
             )
-            # Deleted records may come back if the new start was not written down yet; their epochs do not.
-            if batch.base_offset >= self.largest_start:
-                self.check(log.epochs.of_offset(batch.base_offset) == sent.leader_epoch, "another leader epoch")
+            offset = max(batch.base_offset, log.start_offset)
+            self.check(log.epochs.of_offset(offset) == sent.leader_epoch, f"another leader epoch at {offset}")
         self._compare_searches(log, found)
         self._compare_producers(log, found)
 
@@ -134,11 +142,7 @@ class History:
             self.check(at is not None and at.offset == earliest, f"time {wanted} leads to {at}, not {earliest}")
 
     def _compare_producers(self, log: Log, found: list[Batch]) -> None:
-        last = {
-            batch.producer_id: batch
-            for batch in found
-            if batch.producer_id >= 0 and batch.base_offset >= self.largest_start
-        }
+        last = {batch.producer_id: batch for batch in found if batch.producer_id >= 0}
         for producer_id, batch in last.items():
             state = log.producers.states.get(producer_id)
             self.check(state is not None, f"producer {producer_id} is not known any more")
@@ -157,14 +161,14 @@ class History:
         assert holds, f"{self.name}: {message}"
 
 
-def read_all(log: Log) -> list[Batch]:
+def read_all(log: Log, check: Callable[[Batch], object] = Batch.validate) -> list[Batch]:
     """All batches of a log, checked."""
     found: list[Batch] = []
     offset = log.start_offset
     while (piece := log.read(offset, 1_000_000, end=log.end_offset)) is not None:
         for batch in batches(piece.read()):
             assert isinstance(batch, Batch)
-            batch.validate()
+            check(batch)
             found.append(batch)
         offset = found[-1].next_offset
     return found

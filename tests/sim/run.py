@@ -25,12 +25,17 @@ class Report(NamedTuple):
     broken: list[Broken]
 
 
-def run(policy: str, seeds: Iterable[int], on_seed: Callable[[], object] = lambda: None) -> Report:
+def run(
+    policy: str,
+    seeds: Iterable[int],
+    on_seed: Callable[[], object] = lambda: None,
+    kind: Callable[[str, int], World] = World,
+) -> Report:
     """Run a machine for each seed."""
     seen, broken, count = Outcome(), list[Broken](), 0
     for seed in seeds:
         count += 1
-        world = World(policy, seed)
+        world = kind(policy, seed)
         try:
             world.run(STOPS)
         except Exception as error:  # noqa: BLE001

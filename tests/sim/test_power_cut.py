@@ -1,5 +1,6 @@
 import pytest
 
+from .compacted import CompactedWorld
 from .run import run
 from .world import POLICIES, World
 
@@ -14,6 +15,17 @@ def test_a_power_cut_takes_nothing_that_the_flush_policy_promised_to_keep(policy
     assert not report.broken, f"repeat with: python -m tests.sim --policy {policy} --seed {report.broken[0].seed}"
     assert report.seen.power_cuts >= 25
     assert report.seen.acknowledged > 2_000, "the clients hardly wrote"
+
+
+@pytest.mark.parametrize("number", range(len(POLICIES)), ids=list(POLICIES))
+def test_a_power_cut_takes_no_last_value_of_a_compacted_topic_and_brings_back_none_that_was_deleted(
+    number: int,
+) -> None:
+    policy = list(POLICIES)[number]
+    report = run(policy, range(number, SEEDS, len(POLICIES)), kind=CompactedWorld)
+    assert not report.broken, f"python -m tests.sim --compacted --policy {policy} --seed {report.broken[0].seed}"
+    assert report.seen.power_cuts >= 25
+    assert report.seen.compacted > 1_000, "there was hardly any compaction"
 
 
 def test_without_syncs_a_power_cut_does_take_records() -> None:

@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
+from math import log2
 from typing import Any, Final, NamedTuple
 
 from ottla.broker.broker import Broker
@@ -56,6 +57,8 @@ class Outcome(NamedTuple):
     acknowledged: int = 0
     lost: int = 0
     """Acknowledged records that a power cut took, as the policy allows."""
+    compacted: int = 0
+    """Records that compaction had taken when the machine started again."""
 
 
 class _Caller:
@@ -66,8 +69,10 @@ class _Caller:
 class Writer:
     """A producer of one partition, idempotent or not, with one request at a time."""
 
-    def __init__(self, history: History, producer_id: int) -> None:
+    def __init__(self, history: History, producer_id: int, key_count: int = 0) -> None:
         self.history = history
+        self.key_count = key_count
+        """How many keys the records have, some of which are deleted now and then; 0 if they have none."""
         self.producer_id = producer_id
         self.epoch = 0 if producer_id >= 0 else -1
         self.sequence = 0
@@ -80,14 +85,18 @@ class Writer:
         """The batch to send now: the last one again if there was no answer to it."""
         if self.pending is None or self.producer_id < 0:
             count = chance.choice((1, 1, 2, 5))
-            values = tuple(
+            values: tuple[bytes | None, ...] = tuple(
                 b"%s/%d/%d/" % (self.history.name.encode(), self.producer_id, self.number + each)
                 + bytes(chance.choice((0, 10, 200, 600)))
                 for each in range(count)
             )
+            keys: tuple[bytes | None, ...] = ()
+            if self.key_count:
+                keys = tuple(b"key %d" % chance.randrange(self.key_count) for _ in values)
+                values = tuple(None if chance.random() < 0.2 else value for value in values)
             self.number += count
             sequence = self.sequence if self.producer_id >= 0 else -1
-            self.pending = Sent(values, self.producer_id, self.epoch, sequence, now_ms)
+            self.pending = Sent(values, self.producer_id, self.epoch, sequence, now_ms, keys=keys)
         return self.pending
 
     def answered(self, sent: Sent, now_ms: int) -> None:
@@ -103,7 +112,7 @@ class Writer:
         self.sequence = 0
         self.has_lost = False
         old = self.pending
-        self.pending = Sent(old.values, self.producer_id, self.epoch, 0, old.timestamp)
+        self.pending = Sent(old.values, self.producer_id, self.epoch, 0, old.timestamp, keys=old.keys)
 
 
 class World:
@@ -119,20 +128,20 @@ class World:
         self.configs = {
             "segment.bytes": str(chance.choice((3_500, 6_000, 20_000))),
             "segment.ms": chance.choice(("500", "2000", "604800000")),
+            "segment.jitter.ms": chance.choice(("0", "300")),
+            "preallocate": chance.choice(("false", "true")),
             "index.interval.bytes": chance.choice(("0", "500", "4096")),
             "file.delete.delay.ms": chance.choice(("0", "1000", "60000")),
             "retention.bytes": chance.choice(("-1", "-1", "10000", "1")),
-            "retention.ms": chance.choice(("-1", "-1", "3000", "500")),
+            "retention.ms": chance.choice(("-1", "-1", "3000", "200")),
             **self.policy.configs,
         }
         self.deletes = chance.random() < 0.5
         self.topic_id = chance.uuid()
+        self.most_operations = 2**7.5
+        """Changes and syncs of the disk before the power goes, or the process is killed."""
         self.histories = [History(f"{TOPIC}-{index}") for index in range(PARTITIONS)]
-        self.writers = [
-            Writer(history, -1 if number == 0 else 1000 + number)
-            for history in self.histories
-            for number in range(WRITERS)
-        ]
+        self._hire_writers()
         self.outcome = Outcome()
         self.started_ms = 0
         self.verified = False
@@ -140,6 +149,13 @@ class World:
         self.all_of_it = False
         self.loop: SimLoop
         self.broker: Broker
+
+    def _hire_writers(self, key_count: int = 0) -> None:
+        self.writers = [
+            Writer(history, -1 if number == 0 else 1000 + number, key_count)
+            for history in self.histories
+            for number in range(WRITERS)
+        ]
 
     def run(self, stops: int) -> Outcome:
         """Start, work and stop so many times, and start once more to see what is there."""
@@ -152,7 +168,7 @@ class World:
         chance = self.chance
         disk = self.disk
         if ending != "clean stop":
-            disk.operations_left = int(2 ** chance.uniform(1, 7.5))
+            disk.operations_left = int(2 ** chance.uniform(1, log2(self.most_operations)))
         self.loop = SimLoop(chance, now_s=self.now_s, halts=lambda: disk.is_out)
         self.verified = False
         with suppress(HaltedError):
@@ -199,19 +215,21 @@ class World:
         self.leader_epoch += 1
         clock = SimClock(self.loop)
         self.started_ms = clock.now_ms()
-        config = BrokerConfig({"log.retention.check.interval.ms": "700"})
+        settings = {"log.retention.check.interval.ms": self.chance.choice(("70", "700"))}
+        config = BrokerConfig({**settings, "log.cleaner.backoff.ms": "100"})
         catalog = await Catalog.open(open_memory().connect(), self.chance)
         partitions = tuple(
             PartitionImage(index, NODE_ID, self.leader_epoch, (NODE_ID,), (NODE_ID,)) for index in range(PARTITIONS)
         )
         image = ClusterImage("simulated", NODE_ID).with_broker(BrokerImage(NODE_ID, "localhost", 9092))
         image = image.with_topics(TopicImage(TOPIC, self.topic_id, partitions, self.configs))
-        logs = Logs(self.disk, clock, config)
+        logs = Logs(self.disk, clock, config, self.chance)
         self.broker = Broker(config, image, catalog, logs, disk=self.disk, clock=clock, chance=self.chance)
         await logs.recover(image)
         for index, history in enumerate(self.histories):
             log = self.broker.leader(TOPIC, index).log
             lost = history.recovered(log, self.required[index], all_of_it=self.all_of_it)
+            self._count(compacted=history.compacted)
             for sent in lost:
                 if sent.acknowledged_ms is not None:
                     self._count(lost=len(sent.values))
@@ -268,9 +286,10 @@ class World:
             asked = DeleteRecordsPartition(partition_index=index, offset=offset)
             body = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=TOPIC, partitions=[asked])])
             answer: Any = delete_records.handle(self.broker, Request(21, 2, "simulated", _Caller(), body))
-            result = answer.topics[0].partitions[0]
+            result = (await answer).topics[0].partitions[0]
             assert result.error_code == 0, ErrorCode(result.error_code)
-            assert result.low_watermark == log.start_offset
+            assert offset <= result.low_watermark <= log.start_offset
+            self.histories[index].deleted_before(result.low_watermark)
 
     # Stops.
 
@@ -278,7 +297,7 @@ class World:
         for index, history in enumerate(self.histories):
             partition = self.broker.logs.partitions.get((TOPIC, index))
             if partition is not None:
-                history.begins(partition.log.start_offset)
+                history.begins(partition.log)
 
     def _end(self, ending: str) -> None:
         now_ms = int(self.now_s * 1000)
@@ -324,7 +343,10 @@ class World:
 
 def _request(index: int, sent: Sent) -> ProduceRequest:
     batch = build_batch(
-        [Record(number, sent.timestamp, None, value) for number, value in enumerate(sent.values)],
+        [
+            Record(number, sent.timestamp, sent.keys[number] if sent.keys else None, value)
+            for number, value in enumerate(sent.values)
+        ],
         producer_id=sent.producer_id,
         producer_epoch=sent.producer_epoch,
         base_sequence=sent.sequence,

@@ -1,12 +1,13 @@
 """What a broker writes down about all logs of a disk, so that the next start need not look at each.
 
-`ottla-checkpoint` is left by a clean stop and holds all that opening a log needs. Kafka's own text files,
-`recovery-point-offset-checkpoint`, `log-start-offset-checkpoint` and `cleaner-offset-checkpoint`, are kept while the
-broker runs and serve after a crash.
+`ottla-checkpoint` is left by a clean stop and holds all that opening a log needs. `ottla-offset-checkpoint` is kept
+while the broker runs and serves after a crash. Both have a checksum. Kafka's own text files,
+`recovery-point-offset-checkpoint` and `log-start-offset-checkpoint`, have none: they are written for Kafka's tools,
+and read where only they are found.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from crc32c import crc32c
@@ -16,8 +17,19 @@ from ottla.ports import Disk
 CLEAN_FILE: Final = "ottla-checkpoint"
 RECOVERY_POINTS_FILE: Final = "recovery-point-offset-checkpoint"
 START_OFFSETS_FILE: Final = "log-start-offset-checkpoint"
-CLEANED_OFFSETS_FILE: Final = "cleaner-offset-checkpoint"
+MARKS_FILE: Final = "ottla-offset-checkpoint"
 _VERSION: Final = 1
+
+
+class Marks(NamedTuple):
+    """What must be known of a log that was not closed."""
+
+    topic_id: bytes
+    """Whose log it is: marks of a deleted topic say nothing of one that has its name now."""
+    recovery_point: int
+    """Up to where it was synced."""
+    start_offset: int
+    """Before which its records were deleted."""
 
 
 class SegmentState(NamedTuple):
@@ -46,8 +58,7 @@ def write_clean(disk: Disk, logs: Mapping[str, LogState]) -> None:
     lines = [
         json.dumps([folder, *state[:-1], *state.segments], separators=(",", ":")) for folder, state in logs.items()
     ]
-    body = "\n".join(lines).encode()
-    disk.replace(CLEAN_FILE, b"%d %d %d\n%b" % (_VERSION, len(lines), crc32c(body), body))
+    disk.replace(CLEAN_FILE, _checked(lines))
 
 
 def take_clean(disk: Disk) -> dict[str, LogState] | None:
@@ -68,17 +79,58 @@ def take_clean(disk: Disk) -> dict[str, LogState] | None:
         return None
     disk.remove(CLEAN_FILE)
     disk.sync_folder()
-    front, _, body = data.partition(b"\n")
-    fields = front.split()
-    lines = body.splitlines()
-    # A damaged file is as good as none: the logs are recovered one by one.
-    if fields != [b"%d" % _VERSION, b"%d" % len(lines), b"%d" % crc32c(body)]:
+    lines = _check(data)
+    if lines is None:
+        # A damaged file is as good as none: the logs are recovered one by one.
         return None
     states = {}
     for line in lines:
         folder, start, end, unstable, cleaned, *segments = json.loads(line)
         states[folder] = LogState(start, end, unstable, cleaned, tuple(SegmentState(*each) for each in segments))
     return states
+
+
+def _checked(lines: Sequence[str]) -> bytes:
+    body = "\n".join(lines).encode()
+    return b"%d %d %d\n%b" % (_VERSION, len(lines), crc32c(body), body)
+
+
+def _check(data: bytes) -> list[str] | None:
+    """The lines of a file with a checksum; None if it is damaged."""
+    front, _, body = data.partition(b"\n")
+    lines = body.splitlines()
+    if front.split() != [b"%d" % _VERSION, b"%d" % len(lines), b"%d" % crc32c(body)]:
+        return None
+    return [line.decode() for line in lines]
+
+
+def write_marks(disk: Disk, marks: Mapping[str, Marks]) -> None:
+    """Write down what recovery needs to know of each log, by folder."""
+    lines = [f"{each[0].hex()} {each[1]} {each[2]} {folder}" for folder, each in marks.items()]
+    disk.replace(MARKS_FILE, _checked(lines))
+
+
+def read_marks(disk: Disk) -> dict[str, Marks] | None:
+    """The marks of each folder; None if there is no such file. ValueError if it is damaged.
+
+    >>> import tempfile
+    >>> from ottla.ports import SystemDisk
+    >>> disk = SystemDisk(tempfile.mkdtemp())
+    >>> write_marks(disk, {"orders-0": Marks(bytes(16), recovery_point=70, start_offset=7)})
+    >>> read_marks(disk)["orders-0"].start_offset
+    7
+    """
+    try:
+        lines = _check(disk.read(MARKS_FILE))
+    except FileNotFoundError:
+        return None
+    if lines is None:
+        raise ValueError(f"{MARKS_FILE} is damaged: its checksum does not agree with what it holds")
+    marks = {}
+    for line in lines:
+        topic_id, point, start, folder = line.split(" ")
+        marks[folder] = Marks(bytes.fromhex(topic_id), int(point), int(start))
+    return marks
 
 
 def write_offsets(disk: Disk, name: str, offsets: Mapping[str, int]) -> None:

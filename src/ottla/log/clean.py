@@ -23,7 +23,7 @@ from ottla.log.segment import (
     TIMES_SUFFIX,
     Segment,
 )
-from ottla.log.walk import whole_batches
+from ottla.log.walk import LONG_CHUNK, headers, whole_batches
 from ottla.ports import Disk
 
 DEFAULT_MAP_BYTES: Final = 128 * 1024 * 1024
@@ -114,6 +114,7 @@ class Compaction:
 
     def build_map(self) -> int:
         """Learn the newest offset of each key that is dirty; the offset up to which there was room for that."""
+        self._find_last_batches()
         newest: dict[bytes, int] = {}
         taken = 0
         for segment in self._segments:
@@ -129,6 +130,22 @@ class Compaction:
                 if taken > self._map_bytes:
                     return self._survivors.end
         return self._survivors.end
+
+    def _find_last_batches(self) -> None:
+        """See which batches must stay for the sake of their producers, of those that are to be compacted.
+
+        What a producer wrote later may not be synced: after a power cut the batch before that is its last one.
+        """
+        wanted = {each for each, (_, last_offset) in self._producers.items() if last_offset >= self._dirt.end}
+        for segment in reversed(self._segments):
+            if not wanted:
+                return
+            walked = headers(segment.file(), 0, segment.size, chunk_bytes=LONG_CHUNK)
+            found = {each.producer_id: each.last_offset for each in walked if not each.control}
+            for producer_id in wanted & found.keys():
+                self._producers[producer_id] = self._producers[producer_id][0], found[producer_id]
+            wanted -= found.keys()
+            self._rest()
 
     def groups(self) -> Iterator[list[Segment]]:
         """Runs of segments that can become one each, small ones being merged."""

@@ -1,10 +1,12 @@
 """One partition on one disk: batches appended, read, kept for a while, and found again after a crash.
 
-Appends, and all else that changes a log, come from one thread. `flush`, `read`, the searches by time and
+Appends, and all else that changes a log, come from one thread. `flush`, `secure`, `read`, the searches by time and
 `remove_retired` may run in others meanwhile. What is appended lies in the page cache; `flush` brings it to the disk.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
 from threading import Lock
 from typing import Final, NamedTuple, Self
 
@@ -20,10 +22,10 @@ from ottla.log.producers import Producers
 from ottla.log.recover import Recoverer, Recovery
 from ottla.log.replay import abort_of, load_producers, marker_of
 from ottla.log.retention import Removed, outlived
-from ottla.log.seek import aborted_between, slice_from
+from ottla.log.seek import aborted_between, segments_from, slice_from
 from ottla.log.segment import LARGEST_RELATIVE_OFFSET, SUFFIXES, SWAP_SUFFIX, Segment
 from ottla.log.times import OffsetAtTime
-from ottla.ports import Clock, Disk, FileSlice
+from ottla.ports import Chance, Clock, Disk, FileSlice
 from ottla.record.batch import Batch
 from ottla.wire.errors import ErrorCode, KafkaError
 
@@ -61,6 +63,7 @@ class Log:
     """
 
     __slots__ = (
+        "_chance",
         "_clock",
         "_disk",
         "_epochs",
@@ -95,10 +98,12 @@ class Log:
         segments: list[Segment],
         start_offset: int,
         end_offset: int,
+        chance: Chance | None = None,
     ) -> None:
         self._disk = disk
         self._files = files
         self._clock = clock
+        self._chance = chance
         self._segments = segments
         """Replaced by a new list when it changes, so that other threads can go on with the old one."""
         self._tail = (end_offset, segments[-1].size)
@@ -115,6 +120,7 @@ class Log:
         self._guard = Guard()
         self.folder = folder
         self.config = config
+        segments[-1].jitter_ms = self._jitter_ms()
         self.start_offset = start_offset
         """The first offset that can be read."""
         self.end_offset = end_offset
@@ -128,9 +134,17 @@ class Log:
 
     @classmethod
     def create(
-        cls, disk: Disk, files: OpenFiles, folder: str, config: TopicConfig, clock: Clock, topic_id: bytes
+        cls,
+        disk: Disk,
+        files: OpenFiles,
+        folder: str,
+        config: TopicConfig,
+        clock: Clock,
+        topic_id: bytes,
+        *,
+        chance: Chance | None = None,
     ) -> Self:
-        """An empty log in a new folder."""
+        """An empty log in a new folder. Without chance its segments roll exactly when they are due."""
         if disk.exists(folder):
             raise FileExistsError(f"{folder} exists; open the log that is there, or delete it first")
         disk.make_folder(folder)
@@ -138,7 +152,9 @@ class Log:
         segment = Segment(files, folder, 0, clock.now_ms())
         # Opened past the shared files: a partition that nobody writes to holds none open.
         disk.open(segment.name, create=True)
-        log = cls(disk, files, folder, config, clock, [segment], 0, 0)
+        if config.preallocate:
+            segment.reserve(disk, config.segment_bytes)
+        log = cls(disk, files, folder, config, clock, [segment], 0, 0, chance)
         log._new_folder = log._new_names = True
         return log
 
@@ -154,6 +170,7 @@ class Log:
         state: LogState | None = None,
         recovery_point: int = 0,
         start_offset: int | None = None,
+        chance: Chance | None = None,
     ) -> Self:
         """The log in a folder. With the state in which it was closed no file is touched; without it, it is recovered.
 
@@ -162,7 +179,7 @@ class Log:
         now_ms = clock.now_ms()
         if state is not None:
             segments = [_restore(files, folder, each, now_ms) for each in state.segments]
-            log = cls(disk, files, folder, config, clock, segments, state.start_offset, state.end_offset)
+            log = cls(disk, files, folder, config, clock, segments, state.start_offset, state.end_offset, chance)
             log._unstable_offset = state.unstable_offset
             log.cleaned_offset = state.cleaned_offset
             return log
@@ -170,7 +187,7 @@ class Log:
             found = Recoverer(disk, files, folder, config, now_ms).run(recovery_point, start_offset)
         except OSError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{folder} cannot be recovered: {error}") from error
-        log = cls(disk, files, folder, config, clock, found.segments, found.start_offset, found.end_offset)
+        log = cls(disk, files, folder, config, clock, found.segments, found.start_offset, found.end_offset, chance)
         log.recovery_point = min(recovery_point, found.end_offset)
         log.recovery = found.report
         log._epochs, log._producers = found.epochs, found.producers
@@ -318,16 +335,25 @@ class Log:
     def _roll(self, base_offset: int) -> None:
         last = self._segments[-1]
         segment = Segment(self._files, self.folder, base_offset, self._clock.now_ms())
+        segment.jitter_ms = self._jitter_ms()
         if last.size:
             self._write_snapshot(base_offset)
             last.seal()
+            if self.config.preallocate:
+                last.give_back()
         self._files.create(segment.name)
+        if self.config.preallocate:
+            segment.reserve(self._disk, self.config.segment_bytes)
         self._new_names = True
         self._segments = [*(self._segments if last.size else self._segments[:-1]), segment]
         self._tail = (base_offset, 0)
         if not last.size:
             with self._guard.change():
                 self._retire([last])
+
+    def _jitter_ms(self) -> int:
+        longest_ms = min(self.config.segment_jitter_ms, self.config.segment_ms)
+        return 0 if self._chance is None else int(self._chance.uniform(0, longest_ms))
 
     def assign_epoch(self, leader_epoch: int) -> None:
         """A new leader's term begins at the end of the log."""
@@ -382,18 +408,23 @@ class Log:
         May run in a thread while appends go on; two flushes at once take turns, and the second may find its work done.
         """
         with self._flushing:
-            if self._failure is not None:
-                raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._failure)
             target = self.end_offset if up_to is None else min(up_to, self.end_offset)
-            if target > self.recovery_point:
-                try:
+            with self._bringing_to_disk():
+                if target > self.recovery_point:
                     self._sync(self.recovery_point, target)
-                except OSError as error:
-                    # What the page cache holds after a failed sync is anybody's guess: nothing more can be promised.
-                    self._failure = f"{self.folder} could not be brought to the disk: {error}"
-                    raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._failure) from error
-                self.recovery_point = max(target, self.recovery_point)
+                    self.recovery_point = max(target, self.recovery_point)
             return self.recovery_point
+
+    @contextmanager
+    def _bringing_to_disk(self) -> Iterator[None]:
+        if self._failure is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._failure)
+        try:
+            yield
+        except OSError as error:
+            # What the page cache holds after a failed sync is anybody's guess: nothing more can be promised.
+            self._failure = f"{self.folder} could not be brought to the disk: {error}"
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._failure) from error
 
     def _sync(self, start: int, end: int) -> None:
         segments = self._segments
@@ -421,15 +452,16 @@ class Log:
             self._disk.sync_folder(self.folder.rpartition("/")[0])
 
     def delete_before(self, offset: int) -> None:
-        """Records before an offset can be read no more. Whole segments go with the next `enforce_retention`."""
+        """Records before an offset can be read no more. Their segments go with `release`."""
         if not 0 <= offset <= self.end_offset:
             raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is not between 0 and {self.end_offset}")
-        if offset > self.start_offset:
-            self.start_offset = offset
-            self.epochs.truncate_start(offset)
+        self.start_offset = max(self.start_offset, offset)
 
-    def enforce_retention(self, now_ms: int, high_watermark: int | None = None) -> list[Removed]:
-        """Take away the segments that are too old or too much; a last segment among them is rolled first."""
+    def expire(self, now_ms: int, high_watermark: int | None = None) -> list[Removed]:
+        """Delete the records of segments that are too old or too much; a last segment among them is rolled first.
+
+        The segments, among them those whose records were deleted otherwise, go with `release`.
+        """
         removed = outlived(
             self._segments,
             self.config,
@@ -441,13 +473,31 @@ class Log:
         if removed:
             if len(removed) == len(self._segments):
                 self.roll()
-            gone, kept = self._segments[: len(removed)], self._segments[len(removed) :]
-            with self._guard.change():
-                self._segments = kept
-                self.start_offset = max(self.start_offset, kept[0].base_offset)
-                self._retire(gone)
-            self.epochs.truncate_start(self.start_offset)
+            self.start_offset = max(self.start_offset, self._segments[len(removed)].base_offset)
         return removed
+
+    def secure(self, start_offset: int) -> None:
+        """Return when a power cut finds all it must once the segments before an offset are gone.
+
+        That is the names of those after it, and what was known of producers where they begin. May run in a thread.
+        """
+        stays, _ = next(segments_from(self._segments, start_offset))
+        with self._flushing, self._bringing_to_disk():
+            snapshots.sync(self._disk, self.folder, stays.base_offset)
+            self._sync_names()
+
+    def release(self, start_offset: int) -> None:
+        """Take away the segments before an offset that no log will ever begin before again.
+
+        First comes `secure`, then whoever opens the log after a crash must be sure to learn of the offset. Else a power
+        cut could bring back some of the segments, or none, and offsets would be given to other records.
+        """
+        gone = [each for each, next_one in pairwise(self._segments) if next_one.base_offset <= start_offset]
+        if gone:
+            with self._guard.change():
+                self._segments = self._segments[len(gone) :]
+                self._retire(gone)
+        self.epochs.truncate_start(start_offset)
 
     def begin_segment(self, base_offset: int, suffix: str) -> Segment:
         """An empty segment beside the log, for compaction to fill; what another attempt has left there goes."""

@@ -70,7 +70,7 @@ class Recoverer:
     def run(self, recovery_point: int, start_offset: int | None) -> Recovered:
         """Check the log from the recovery point on. Records before the start offset, if there is one, are deleted."""
         names = self._tidy(self._disk.list(self._folder))
-        segments = [self._segment(base) for base in _offsets(names, LOG_SUFFIX)]
+        segments = self._without_deleted(_offsets(names, LOG_SUFFIX), start_offset)
         self._load_epochs(segments)
         segments, end_offset = self._check(segments, recovery_point)
         first = segments[0].base_offset if segments else 0
@@ -80,7 +80,9 @@ class Recoverer:
             segments, end_offset = [self._create(start_offset)], start_offset
         self._epochs.truncate_end(end_offset)
         self._epochs.truncate_start(start_offset)
-        producers, snapshot_offset = self._producers(segments, min(recovery_point, end_offset), names)
+        # What came before the start is settled too: no transaction that ended there matters any more.
+        settled = min(max(recovery_point, start_offset), end_offset)
+        producers, snapshot_offset = self._producers(segments, settled, names)
         return Recovered(segments, start_offset, end_offset, self._epochs, producers, snapshot_offset, self.report)
 
     def _tidy(self, names: list[str]) -> list[str]:
@@ -117,6 +119,18 @@ class Recoverer:
     def _remove(self, name: str) -> None:
         self._disk.remove(f"{self._folder}/{name}")
         self.report.removed.append(name)
+
+    def _without_deleted(self, base_offsets: list[int], start_offset: int | None) -> list[Segment]:
+        """The segments that reach beyond the start of the log.
+
+        Of those before it some may be left, with gaps between them, where a power cut came while they were removed.
+        """
+        before = sum(offset <= start_offset for offset in base_offsets) - 1 if start_offset is not None else 0
+        for offset in base_offsets[: max(before, 0)]:
+            for suffix in SUFFIXES:
+                if self._disk.exists(stem_of(self._folder, offset) + suffix):
+                    self._remove(f"{offset:020d}{suffix}")
+        return [self._segment(offset) for offset in base_offsets[max(before, 0) :]]
 
     def _segment(self, base_offset: int) -> Segment:
         segment = Segment(self._files, self._folder, base_offset, self._now_ms)
@@ -213,12 +227,14 @@ class Recoverer:
             )
             if (fault := index.fault(limit)) is not None
         ]
+        if not faults and not segment.trust_times():
+            faults = [f"{segment.times.name} ends in the entry {segment.times.last}, which no batch agrees with"]
+        elif not faults and segment.size and segment.times.last is None:
+            # Unless no batch has a timestamp, which is rare and seen only by looking.
+            faults = [f"{segment.times.name} has no entry"]
         if faults:
             self.report.rebuilt += faults
             self._rebuild(segment)
-        elif segment.times.last is not None:
-            timestamp, offset = segment.times.last
-            segment.max_timestamp, segment.max_timestamp_offset = timestamp, segment.base_offset + offset
 
     def _rebuild(self, segment: Segment) -> None:
         segment.offsets.clear()
@@ -231,6 +247,8 @@ class Recoverer:
         except DamagedError as error:
             self._cut(segment, end_offset, error)
         segment.seal()
+        # What lies before the recovery point is not synced again.
+        segment.sync_indexes()
 
     def _cut(self, segment: Segment, end_offset: int, error: DamagedError) -> None:
         size = segment.size - error.position
@@ -252,9 +270,11 @@ class Recoverer:
         segment.offsets.truncate(-1 if entry is None else entry[0])
         segment.times.truncate(-1 if entry is None else entry[0], column=1)
         segment.aborted.truncate(recovery_point)
-        if segment.times.last is not None:
-            timestamp, offset = segment.times.last
-            segment.max_timestamp, segment.max_timestamp_offset = timestamp, segment.base_offset + offset
+        if not segment.trust_times():
+            self.report.rebuilt.append(f"{segment.times.name} holds an entry that no batch agrees with")
+            segment.offsets.clear()
+            segment.times.clear()
+            return 0
         return 0 if entry is None else entry[1]
 
     @staticmethod

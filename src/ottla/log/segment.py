@@ -51,6 +51,7 @@ class Segment:
         "aborted",
         "base_offset",
         "created_ms",
+        "jitter_ms",
         "max_timestamp",
         "max_timestamp_offset",
         "name",
@@ -67,6 +68,8 @@ class Segment:
         self.base_offset = base_offset
         self.created_ms = created_ms
         """When this process first saw it: the age of segments whose batches carry no timestamps."""
+        self.jitter_ms = 0
+        """How much earlier than others it is full by its age, so that not all logs roll at once."""
         self.stem = stem_of(folder, base_offset)
         self.name = self.stem + LOG_SUFFIX + suffix
         self.size = size
@@ -102,7 +105,7 @@ class Segment:
             return batch.last_offset - self.base_offset > LARGEST_RELATIVE_OFFSET
         return (
             self.size + batch.size > config.segment_bytes
-            or self._waited_ms(batch.max_timestamp, now_ms) > _roll_ms(config)
+            or self._waited_ms(batch.max_timestamp, now_ms) > _roll_ms(config) - self.jitter_ms
             or self.offsets.count >= config.segment_index_bytes // OFFSET_ENTRY.size
             or self.times.count >= config.segment_index_bytes // TIME_ENTRY.size
             or batch.last_offset - self.base_offset > LARGEST_RELATIVE_OFFSET
@@ -154,6 +157,19 @@ class Segment:
         if self.max_timestamp > (-1 if last is None else last[0]):
             self.times.append(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
 
+    def reserve(self, disk: Disk, size: int) -> None:
+        """Set aside room on the disk for all that the segment is to hold. With OSError its file is gone again."""
+        try:
+            disk.reserve(self.name, size)
+        except OSError:
+            disk.remove(self.name)
+            self._files.forget(self.name)
+            raise
+
+    def give_back(self) -> None:
+        """Give room back that was set aside and is not needed."""
+        self._files.sized(self.name, self.size).truncate(self.size)
+
     def seal(self) -> None:
         """Finish the indexes of a segment that gets no more batches."""
         self.offsets.create()
@@ -175,21 +191,50 @@ class Segment:
     def first_batch_since(self, timestamp_ms: int, end: int, minimum_offset: int) -> Header | None:
         """The first batch before position `end`, and not before an offset, with a timestamp at or after a time."""
         entry = self.times.find(timestamp_ms)
-        offset = self.base_offset if entry is None else self.base_offset + entry[1]
-        found = self.offsets.find(max(offset, minimum_offset) - self.base_offset)
-        position = 0 if found is None else found[1]
-        for header in headers(self.file(), position, end):
+        passed = None if entry is None else self._timed_batch(entry)
+        offset = minimum_offset if passed is None else max(passed.last_offset, minimum_offset)
+        first = self.find(offset, end)
+        if first is None:
+            return None
+        for header in headers(self.file(), first.position, end):
             if header.max_timestamp >= timestamp_ms and header.last_offset >= minimum_offset:
                 return header
         return None
 
+    def _timed_batch(self, entry: tuple[int, int]) -> Header | None:
+        """The batch that an entry of the time index speaks of; None if there is no such, so that the index is damaged.
+
+        Damage to other entries leads a search to a sound one that is too early, which costs time and no more.
+        """
+        timestamp, offset = entry[0], self.base_offset + entry[1]
+        try:
+            header = self.find(offset)
+        except DamagedError:
+            return None
+        agrees = header is not None and header.base_offset <= offset and header.max_timestamp == timestamp
+        return header if agrees else None
+
+    def trust_times(self) -> bool:
+        """Take the largest timestamp from the time index, if its last entry agrees with the batches."""
+        last = self.times.last
+        if last is not None:
+            if self._timed_batch(last) is None:
+                return False
+            self.max_timestamp, self.max_timestamp_offset = last[0], self.base_offset + last[1]
+        return True
+
     def last_offset(self) -> int:
         """The offset of the last record, one less than the first if the segment is empty."""
-        position = 0 if self.offsets.last is None else self.offsets.last[1]
         last = self.base_offset - 1
-        for header in headers(self.file(), position, self.size):
+        for header in headers(self.file(), self._last_indexed(), self.size):
             last = header.last_offset
         return last
+
+    def _last_indexed(self) -> int:
+        """The position of the last batch that the index leads to."""
+        last = self.offsets.last
+        found = None if last is None else self.find(self.base_offset + last[0])
+        return 0 if found is None else found.position
 
     def truncate(self, offset: int) -> None:
         """Drop the batch that holds the offset and all after it."""
@@ -211,11 +256,7 @@ class Segment:
     def find_max_timestamp(self) -> None:
         """Find the largest timestamp from the time index and the few batches that it does not cover."""
         self.max_timestamp, self.max_timestamp_offset = -1, self.base_offset
-        last, position = self.times.last, 0
-        if last is not None:
-            self.max_timestamp, self.max_timestamp_offset = last[0], self.base_offset + last[1]
-        if self.offsets.last is not None:
-            position = self.offsets.last[1]
+        position = self._last_indexed() if self.trust_times() else 0
         for header in headers(self.file(), position, self.size, chunk_bytes=LONG_CHUNK):
             if header.max_timestamp > self.max_timestamp:
                 self.max_timestamp, self.max_timestamp_offset = header.max_timestamp, header.last_offset

@@ -5,6 +5,7 @@ inside its CRC: Kafka's reader stops short of them, and a producer that repeats 
 still understood.
 """
 
+from contextlib import suppress
 from struct import Struct
 from typing import Final
 
@@ -89,6 +90,12 @@ def write(disk: Disk, folder: str, offset: int, states: list[ProducerState]) -> 
     name = snapshot_name(folder, offset)
     disk.remove(name)
     disk.open(name, create=True).append(encode(states))
+
+
+def sync(disk: Disk, folder: str, offset: int) -> None:
+    """Return when the snapshot at an offset, if there is one, is on the disk: those before it are about to go."""
+    with suppress(FileNotFoundError):
+        disk.open(snapshot_name(folder, offset)).sync()
 
 
 def load(disk: Disk, folder: str, offset: int) -> list[ProducerState] | None:

@@ -4,6 +4,7 @@ What is written lies in the operating system's page cache: a killed process lose
 what `sync` was not called for. Names are relative to the root and use `/`.
 """
 
+import ctypes
 import errno
 import fcntl
 import os
@@ -11,6 +12,13 @@ import shutil
 from typing import Protocol
 
 Bytes = bytes | bytearray | memoryview
+
+# The standard library has `posix_fallocate` alone, which makes files longer. Only Linux has this one.
+_fallocate = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)
+if _fallocate is not None:
+    _fallocate.argtypes = (ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64)
+_KEEP_SIZE = 1
+_NOT_SUPPORTED = (errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 class File(Protocol):
@@ -53,6 +61,13 @@ class Disk(Protocol):
 
     def open(self, name: str, *, create: bool = False) -> File:
         """Open a file for reading and writing; FileNotFoundError if it is not there and `create` is not set."""
+        ...
+
+    def reserve(self, name: str, size: int) -> None:
+        """Set aside room for a file, which is there, to grow to so many bytes; it is as long as before.
+
+        Nothing happens where the file system cannot do that. `File.truncate` gives the room back.
+        """
         ...
 
     def exists(self, name: str) -> bool:
@@ -225,6 +240,17 @@ class SystemDisk:
     def open(self, name: str, *, create: bool = False) -> SystemFile:
         """Open a file for reading and writing."""
         return SystemFile(self._path(name), create)
+
+    def reserve(self, name: str, size: int) -> None:
+        """Set aside room for a file."""
+        if _fallocate is None:
+            return
+        descriptor = os.open(self._path(name), os.O_RDWR | os.O_CLOEXEC)
+        try:
+            if _fallocate(descriptor, _KEEP_SIZE, 0, size) != 0 and ctypes.get_errno() not in _NOT_SUPPORTED:
+                raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), name)
+        finally:
+            os.close(descriptor)
 
     def exists(self, name: str) -> bool:
         """Whether there is a file or folder of that name."""

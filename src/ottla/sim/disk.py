@@ -215,6 +215,10 @@ class SimDisk:
             folder.add(last, _Content(bytearray()))
         return SimFile(self, name, self._content(name))
 
+    def reserve(self, name: str, size: int) -> None:
+        """See that there is room for a file; nothing is kept free of others."""
+        self.claim(size - len(self._content(name).data))
+
     def exists(self, name: str) -> bool:
         """Whether there is a file or folder of that name."""
         try:

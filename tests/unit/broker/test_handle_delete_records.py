@@ -1,5 +1,6 @@
 import pytest
 
+from ottla.log.checkpoint import read_marks
 from ottla.wire.api.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from ottla.wire.errors import ErrorCode
 from tests.unit.broker.small_broker import SmallBroker
@@ -60,3 +61,12 @@ def test_a_compacted_topic_that_also_deletes_lets_records_go(small: SmallBroker)
     small.create("table", cleanup_policy="compact,delete")
     small.append("table", count=3)
     assert delete(small, 2, "table") == (0, 2)
+
+
+def test_what_was_answered_is_known_to_a_broker_that_starts_after_a_crash(small: SmallBroker) -> None:
+    small.create("orders")
+    small.append("orders", count=10)
+    assert delete(small, 4) == (0, 4)
+    marks = read_marks(small.broker.disk)
+    assert marks is not None
+    assert marks["orders-0"].start_offset == 4

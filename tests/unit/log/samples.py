@@ -8,6 +8,7 @@ from pathlib import Path
 from ottla.config.topic import TopicConfig
 from ottla.log.files import OpenFiles
 from ottla.log.log import Log
+from ottla.log.retention import Removed
 from ottla.ports.disk import SystemDisk, SystemFile
 from ottla.record.batch import Batch, batches, records
 from ottla.record.build import build_batch
@@ -171,6 +172,14 @@ def fill(log: Log, count: int, *, size: int = 100, first: int = 0) -> None:
     """Append batches of one record each: `value 0`, `value 1` and so on, padded."""
     for number in range(first, first + count):
         log.append_as_leader(batch_of(f"value {number}".ljust(size)), 0)
+
+
+def enforce(log: Log, now_ms: int, high_watermark: int | None = None) -> list[Removed]:
+    """Retention, with all that has to be on the disk before segments go."""
+    removed = log.expire(now_ms, high_watermark)
+    log.secure(log.start_offset)
+    log.release(log.start_offset)
+    return removed
 
 
 def read_all(log: Log, offset: int | None = None, end: int | None = None) -> list[Record]:

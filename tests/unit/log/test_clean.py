@@ -12,7 +12,7 @@ from ottla.record.build import build_batch
 from ottla.record.compression import Codec
 from ottla.record.kernels import Record
 
-from .samples import NOW, Place, batch_of, fill, marker, read_all
+from .samples import NOW, Place, batch_of, enforce, fill, marker, read_all
 
 DAY_MS = 86_400_000
 
@@ -213,6 +213,24 @@ def test_the_last_batch_of_a_producer_stays_as_a_shell(tmp_path: Path) -> None:
     assert recovered.append_as_leader(again, 0).duplicate
 
 
+def test_a_producers_last_batch_stays_though_it_has_written_more_since_that_may_not_be_synced(tmp_path: Path) -> None:
+    place, log = compacted(tmp_path)
+    put(log, ("a", "1"), producer_id=7, producer_epoch=1, base_sequence=0)
+    put(log, ("a", "2"), producer_id=7, producer_epoch=1, base_sequence=1)
+    log.roll()
+    put(log, ("a", "3"))
+    log.roll()
+    log.flush()
+    recovery_point = log.recovery_point
+    put(log, ("b", "1"), producer_id=7, producer_epoch=1, base_sequence=2)
+    compact(place.disk, log, find_dirt(log, NOW, high_watermark=4, recovery_point=recovery_point), NOW)
+    assert [(each.base_offset, each.count) for each in stored(log)] == [(1, 0), (2, 1), (3, 1)]
+    for name in (f"{3:020d}.log", *place.names(".snapshot")):
+        (place.folder / name).write_bytes(b"")
+    state = place.recover(recovery_point).producers.states[7]
+    assert (state.last_sequence, state.last_offset) == (1, 1)
+
+
 def test_an_empty_shell_is_not_found_by_time(tmp_path: Path) -> None:
     place, log = compacted(tmp_path)
     put(log, ("a", "1"), timestamp=NOW - 5)
@@ -327,7 +345,7 @@ def test_retention_may_be_faster(tmp_path: Path) -> None:
     (group,) = compaction.groups()
     state = compaction.rewrite(group)
     log.delete_before(1)
-    log.enforce_retention(NOW)
+    enforce(log, NOW)
     assert not log.replace_segments(group, state)
     assert place.names(".swap") == []
     assert contents(log) == [(1, "a", "2")]

@@ -7,7 +7,7 @@ from ottla.log.checkpoint import LogState
 from ottla.log.log import Log
 from ottla.wire.errors import ErrorCode, KafkaError
 
-from .samples import FOLDER, NOW, Place, batch_of, fill, read_all, values
+from .samples import FOLDER, NOW, Place, batch_of, enforce, fill, read_all, values
 
 
 def test_a_closed_log_opens_without_touching_a_file(tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_flushes_in_a_thread_keep_up_with_appends_rolls_and_retention(tmp_path: 
     thread.start()
     for number in range(100):
         fill(log, 1, size=100_000, first=number)
-        log.enforce_retention(NOW)
+        enforce(log, NOW)
     stop.set()
     thread.join(30)
     assert not problems

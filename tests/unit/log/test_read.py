@@ -10,7 +10,7 @@ from ottla.log.walk import WouldWaitError
 from ottla.record.batch import Batch, batches
 from ottla.wire.errors import ErrorCode, KafkaError
 
-from .samples import Place, batch_of, fill, read_all
+from .samples import Place, batch_of, enforce, fill, read_all
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_a_slice_can_be_sent_after_its_segment_is_gone(tmp_path: Path) -> None:
     piece = log.read(0, 10_000, end=3)
     log.roll()
     log.delete_before(3)
-    assert log.enforce_retention(place.clock.now_ms())
+    assert enforce(log, place.clock.now_ms())
     log.remove_retired(2**62)
     assert piece is not None
     assert len(list(batches(piece.read()))) == 3

@@ -5,7 +5,7 @@ import pytest
 from ottla.log.log import Log
 from ottla.wire.errors import ErrorCode, KafkaError
 
-from .samples import NOW, Place, batch_of, fill, timed_batch, values
+from .samples import NOW, Place, batch_of, enforce, fill, timed_batch, values
 
 
 def three_segments(log: Log) -> int:
@@ -22,9 +22,9 @@ def test_the_oldest_segments_go_when_the_log_is_too_large(tmp_path: Path) -> Non
     log = place.create()
     size = three_segments(log)
     log.config = Place(tmp_path / "x", retention_bytes=2 * size + 1).config
-    assert log.enforce_retention(NOW) == []
+    assert enforce(log, NOW) == []
     log.config = Place(tmp_path / "x", retention_bytes=2 * size).config
-    (removed,) = log.enforce_retention(NOW)
+    (removed,) = enforce(log, NOW)
     assert removed[:2] == (0, size)
     assert "retention.bytes" in removed.reason
     assert log.start_offset == 2
@@ -37,8 +37,8 @@ def test_segments_go_when_their_newest_record_is_too_old(tmp_path: Path) -> None
         log.append_as_leader(timed_batch(first), 0)
         log.append_as_leader(timed_batch(second), 0)
         log.roll()
-    assert log.enforce_retention(1_500) == []
-    assert [removed.base_offset for removed in log.enforce_retention(1_601)] == [0, 2]
+    assert enforce(log, 1_500) == []
+    assert [removed.base_offset for removed in enforce(log, 1_601)] == [0, 2]
     assert log.start_offset == 4
 
 
@@ -46,9 +46,9 @@ def test_a_last_segment_that_is_too_old_is_rolled_and_goes(tmp_path: Path) -> No
     log = Place(tmp_path, retention_ms=1_000).create()
     fill(log, 3)
     log.append_as_leader(batch_of("mine", producer=(5, 0, 0)), 0)
-    assert len(log.enforce_retention(NOW + 1_001)) == 1
+    assert len(enforce(log, NOW + 1_001)) == 1
     assert (log.start_offset, log.end_offset, log.size) == (4, 4, 0)
-    assert log.enforce_retention(NOW + 10_000) == []
+    assert enforce(log, NOW + 10_000) == []
     assert log.append_as_leader(batch_of("next"), 0).base_offset == 4
     assert log.append_as_leader(batch_of("mine", producer=(5, 0, 0)), 0).duplicate
 
@@ -57,28 +57,28 @@ def test_segments_without_times_age_from_when_they_were_seen(tmp_path: Path) -> 
     place = Place(tmp_path, retention_ms=1_000)
     log = place.create()
     log.append_as_leader(timed_batch(-1), 0)
-    assert log.enforce_retention(NOW + 1_000) == []
-    assert len(log.enforce_retention(NOW + 1_001)) == 1
+    assert enforce(log, NOW + 1_000) == []
+    assert len(enforce(log, NOW + 1_001)) == 1
 
 
 def test_what_is_not_replicated_stays(tmp_path: Path) -> None:
     log = Place(tmp_path, retention_ms=1).create()
     three_segments(log)
-    assert [removed.base_offset for removed in log.enforce_retention(NOW * 2, high_watermark=3)] == [0]
+    assert [removed.base_offset for removed in enforce(log, NOW * 2, high_watermark=3)] == [0]
 
 
 def test_a_compacted_topic_loses_nothing_by_age_or_size(tmp_path: Path) -> None:
     log = Place(tmp_path, cleanup_policy="compact", retention_ms=1, retention_bytes=1).create()
     three_segments(log)
-    assert log.enforce_retention(NOW * 2) == []
+    assert enforce(log, NOW * 2) == []
     log.delete_before(2)
-    assert [removed.base_offset for removed in log.enforce_retention(NOW * 2)] == [0]
+    assert [removed.base_offset for removed in enforce(log, NOW * 2)] == [0]
 
 
 def test_unlimited_retention_keeps_all(tmp_path: Path) -> None:
     log = Place(tmp_path, retention_ms=-1, retention_bytes=-1).create()
     three_segments(log)
-    assert log.enforce_retention(NOW * 2) == []
+    assert enforce(log, NOW * 2) == []
 
 
 def test_deleted_records_cannot_be_read_and_their_segments_go(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_deleted_records_cannot_be_read_and_their_segments_go(tmp_path: Path) ->
     three_segments(log)
     log.delete_before(3)
     assert values(log) == ["value 3", "value 4", "value 5"]
-    assert [removed.base_offset for removed in log.enforce_retention(NOW)] == [0]
+    assert [removed.base_offset for removed in enforce(log, NOW)] == [0]
     assert log.start_offset == 3
     log.delete_before(1)
     assert log.start_offset == 3
@@ -101,7 +101,7 @@ def test_files_of_removed_segments_go_after_the_delay(tmp_path: Path) -> None:
     log = place.create()
     three_segments(log)
     log.delete_before(2)
-    log.enforce_retention(NOW)
+    enforce(log, NOW)
     retired = place.names(".deleted")
     assert f"{0:020d}.log.deleted" in retired
     assert not any(name.startswith(f"{0:020d}") for name in place.names() if not name.endswith(".deleted"))

@@ -4,10 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ottla.log.files import OpenFiles
 from ottla.log.log import Log
 from ottla.record.compression import Codec
 
-from .samples import NOW, Place, batch_of, fill, read_all, timed_batch
+from .samples import FOLDER, NOW, Place, batch_of, fill, read_all, timed_batch
 
 
 def timed_log(root: Path, *batches: list[int], **configs: object) -> Log:
@@ -118,3 +119,45 @@ def test_segment_offsets_as_list_offsets_v0_gives_them(tmp_path: Path) -> None:
     assert log.segment_offsets(9, 10) == []
     log.delete_before(1)
     assert log.segment_offsets(-2, 1) == [1]
+
+
+def test_a_damaged_time_index_never_leads_a_search_astray(tmp_path: Path) -> None:
+    place = Place(tmp_path, index_interval_bytes=0)
+    log = place.create()
+    times = [100 + 10 * number + (25 if number % 3 == 0 else 0) for number in range(12)]
+    for time in times:
+        log.append_as_leader(timed_batch(time), 0)
+    log.roll()
+    state = log.close()
+    (name,) = [name for name in place.names(".timeindex") if (place.folder / name).stat().st_size]
+    sound = (place.folder / name).read_bytes()
+    wanted = [*range(90, 240, 7), *times]
+    expected = [next((offset for offset, time in enumerate(times) if time >= each), None) for each in wanted]
+    for bit in range(len(sound) * 8):
+        spoilt = bytearray(sound)
+        spoilt[bit // 8] ^= 1 << bit % 8
+        (place.folder / name).write_bytes(spoilt)
+        reopened = Log.open(place.disk, OpenFiles(place.disk), FOLDER, place.config, place.clock, state=state)
+        found = [reopened.offset_for_time(each) for each in wanted]
+        assert [None if each is None else each.offset for each in found] == expected, f"bit {bit}"
+
+
+@pytest.mark.parametrize("recovery_point", [0, 5, 12])
+def test_recovery_takes_no_time_from_an_index_that_the_batches_disagree_with(
+    tmp_path: Path, recovery_point: int
+) -> None:
+    place = Place(tmp_path, index_interval_bytes=0)
+    log = place.create()
+    for number in range(12):
+        log.append_as_leader(timed_batch(1_000 + number), 0)
+        if number == 9:
+            log.roll()
+    log.flush()
+    name = place.names(".timeindex")[0]
+    sound = (place.folder / name).read_bytes()
+    for bit in range(len(sound) * 8 - 96, len(sound) * 8):
+        spoilt = bytearray(sound)
+        spoilt[bit // 8] ^= 1 << bit % 8
+        (place.folder / name).write_bytes(spoilt)
+        recovered = place.recover(recovery_point)
+        assert [segment.max_timestamp for segment in recovered.segments] == [1_009, 1_011], f"bit {bit}"

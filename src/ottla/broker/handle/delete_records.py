@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.request import Answer, Request
 from ottla.cluster.names import is_internal
+from ottla.log.log import Log
 from ottla.replica.partition import Partition
 from ottla.wire.api.delete_records import (
     DeleteRecordsPartition,
@@ -24,20 +25,30 @@ NO_LOW_WATERMARK = -1
 
 
 def handle(broker: "Broker", request: Request) -> Answer:
-    """Answer each partition for itself with where it begins now."""
-    body: DeleteRecordsRequest = request.body
-    return DeleteRecordsResponse(
+    """Answer each partition for itself with where it begins now, once that is sure to outlast a power cut."""
+    return _delete_all(broker, request.body)
+
+
+async def _delete_all(broker: "Broker", body: DeleteRecordsRequest) -> DeleteRecordsResponse:
+    shortened: dict[Log, DeleteRecordsPartitionResult] = {}
+    response = DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
                 name=topic.name,
-                partitions=[_answer(broker, topic.name, asked) for asked in topic.partitions],
+                partitions=[_answer(broker, topic.name, asked, shortened) for asked in topic.partitions],
             )
             for topic in body.topics
         ]
     )
+    for log, error in (await broker.logs.settle_starts(shortened)).items():
+        shortened[log].error_code = error.code
+        shortened[log].low_watermark = NO_LOW_WATERMARK
+    return response
 
 
-def _answer(broker: "Broker", topic: str, asked: DeleteRecordsPartition) -> DeleteRecordsPartitionResult:
+def _answer(
+    broker: "Broker", topic: str, asked: DeleteRecordsPartition, shortened: dict[Log, DeleteRecordsPartitionResult]
+) -> DeleteRecordsPartitionResult:
     result = DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=NO_LOW_WATERMARK)
     try:
         if is_internal(topic):
@@ -45,6 +56,7 @@ def _answer(broker: "Broker", topic: str, asked: DeleteRecordsPartition) -> Dele
         partition = broker.leader(topic, asked.partition_index)
         _delete(partition, asked.offset)
         result.low_watermark = partition.log.start_offset
+        shortened[partition.log] = result
     except KafkaError as error:
         result.error_code = error.code
     return result
@@ -62,5 +74,4 @@ def _delete(partition: Partition, asked_offset: int) -> None:
             ErrorCode.OFFSET_OUT_OF_RANGE,
             f"offset {offset} of {partition.name} is not within 0 and {partition.high_watermark}",
         )
-    if offset > partition.log.start_offset:
-        partition.log.delete_before(offset)
+    partition.log.delete_before(offset)
