@@ -17,7 +17,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from . import java_oracle
+from tests.java import is_available
+
 from .check import ENGINES, Result, check_all, check_golden
 from .codecs import Codec, api_codecs, other_codecs
 from .handwritten_oracle import HandwrittenOracle
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     openers = list(PYTHON_ORACLES)
     if options.without_java:
         notes.print("[bold yellow]Java is left out, as asked: Apache Kafka's own classes check nothing in this run.")
-    elif java_oracle.is_available():
+    elif is_available():
         openers += JAVA_ORACLES
     else:
         notes.print("[bold red]SKIPPED: no mvn or java on the PATH: Apache Kafka's own classes check nothing here.")

@@ -1,13 +1,12 @@
 """Apache Kafka's own message classes, where Maven can fetch them: the authority on every version."""
 
-import shutil
-import subprocess
 from pathlib import Path
 from random import Random
 
 from ottla.wire.schema import Field
+from tests.java import jars, java_command
 
-from .oracle import EVERY_KIND, ProgramOracle, download
+from .oracle import EVERY_KIND, ProgramOracle
 from .plain import OLDER_NAMES, Names
 from .samples import ANYTHING, Limits
 
@@ -24,11 +23,6 @@ SPELLING = {
 LIMITS = Limits(unknown_tags=True, never_null=frozenset({("MetadataRequest", 0, "topics")}))
 
 
-def is_available() -> bool:
-    """Whether there are Maven and Java to run."""
-    return shutil.which("mvn") is not None and shutil.which("java") is not None
-
-
 def open_newest() -> ProgramOracle:
     """The newest release."""
     return _open(NEWEST, Names(SPELLING, camel_case=True))
@@ -38,7 +32,7 @@ def open_with_coordinators() -> ProgramOracle:
     """A release with the records of the internal topics, and asked for those alone."""
     names = Names(SPELLING, camel_case=True)
     limits = LIMITS._replace(narrow=without_assignment_epochs)
-    return _open(WITH_COORDINATORS, names, "-Pcoordinators", limits=limits, kinds=frozenset({"data"}))
+    return _open(WITH_COORDINATORS, names, "coordinators", limits=limits, kinds=frozenset({"data"}))
 
 
 def open_last_with_old_versions() -> ProgramOracle:
@@ -56,15 +50,12 @@ def without_assignment_epochs(field: Field, _random: Random) -> object:
 
 
 def _open(
-    version: str, names: Names, *options: str, limits: Limits = LIMITS, kinds: frozenset[str] = EVERY_KIND
+    version: str,
+    names: Names,
+    profile: str | None = None,
+    *,
+    limits: Limits = LIMITS,
+    kinds: frozenset[str] = EVERY_KIND,
 ) -> ProgramOracle:
-    source = Path(__file__).parent / "java"
-
-    def fetch(directory: Path) -> None:
-        command = ["mvn", "--quiet", "--batch-mode", "--file", str(source / "pom.xml"), f"-Dkafka.version={version}"]
-        command += [*options, f"-DoutputDirectory={directory}", "dependency:copy-dependencies"]
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-
-    jars = download(f"kafka-{version}", fetch)
-    command = ["java", "-XX:+UseSerialGC", "-Xmx256m", "-cp", f"{jars}/*", str(source / "Oracle.java")]
+    command = [*java_command(f"{jars(version, profile)}/*"), str(Path(__file__).parent / "java" / "Oracle.java")]
     return ProgramOracle(f"Java {version}", command, limits, names, kinds=kinds)

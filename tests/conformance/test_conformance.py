@@ -6,8 +6,8 @@ import pytest
 
 from ottla.wire.api.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.compile import encode
+from tests.java import skip_without_maven
 
-from . import java_oracle
 from .check import Result, check_all, check_codec, check_golden, compare
 from .codecs import Codec, api_codecs, other_codecs
 from .oracle import Oracle
@@ -46,9 +46,7 @@ def test_every_codec_agrees_with_the_codecs_written_in_python_and_none_is_left_o
 
 @pytest.mark.slow
 @pytest.mark.maven
-@pytest.mark.skipif(
-    not java_oracle.is_available(), reason="NO mvn OR java ON THE PATH: Apache Kafka's own classes checked nothing"
-)
+@skip_without_maven("Apache Kafka's own classes checked nothing")
 def test_every_codec_agrees_with_apache_kafka_itself() -> None:
     results = run(JAVA_ORACLES)
     assert complaints(results) == []

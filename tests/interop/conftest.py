@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from .confluent import MockCluster
+from .java_tools import JavaTools
 from .raw_client import RawClient
 
 
@@ -25,3 +26,11 @@ def raw_client(mock_cluster: MockCluster) -> Iterator[RawClient]:
 def topic(request: pytest.FixtureRequest) -> str:
     """A name that no other test uses."""
     return "".join(letter if letter.isalnum() else "-" for letter in request.node.name)
+
+
+@pytest.fixture(scope="session")
+def tools() -> Iterator[JavaTools]:
+    """Kafka's command-line tools."""
+    started = JavaTools()
+    yield started
+    started.close()

@@ -1,45 +1,33 @@
 """Kafka's own record classes, in a Java process that reads and writes batches on request."""
 
-import json
-import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from ottla.record import Codec, Record
-from tests.conformance import java_oracle
-from tests.conformance.oracle import download
+from tests.conformance.java_oracle import LAST_WITH_OLD_VERSIONS
+from tests.java import JavaProgram, jars
 
-# The last release that can write the formats before v2; what it does with v2 has not changed since.
-KAFKA_VERSION = java_oracle.LAST_WITH_OLD_VERSIONS
 SOURCE = Path(__file__).parent / "java" / "Records.java"
-POM = Path(java_oracle.__file__).parent / "java" / "pom.xml"
-
-
-class JavaError(Exception):
-    """Kafka's classes refused what they were given."""
 
 
 class JavaRecords:
     """The other end of `Records.java`."""
 
     def __init__(self) -> None:
-        jars = download(f"kafka-{KAFKA_VERSION}", _fetch_jars)
-        command = ["java", "-XX:+UseSerialGC", "-Xmx256m", "-cp", f"{jars}/*", str(SOURCE)]
-        self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
-        )
+        # The last release that can write the formats before v2; what it does with v2 has not changed since.
+        self._program = JavaProgram(jars(LAST_WITH_OLD_VERSIONS), SOURCE)
 
     def close(self) -> None:
-        """End the process: it stops where its input does."""
-        self._process.communicate(timeout=30)
+        """End the process."""
+        self._program.close()
 
     def read(self, run: bytes) -> list[dict[str, Any]]:
         """The batches of a run of any format, each checked by `ensureValid`, with its `records`."""
-        found: list[dict[str, Any]] = self._ask(run.hex())
+        found: list[dict[str, Any]] = self._program.ask(run.hex())
         for batch in found:
             batch["codec"] = Codec[batch["codec"].upper()]
-            batch["records"] = [_record(fields) for fields in batch["records"]]
+            batch["records"] = [from_fields(fields) for fields in batch["records"]]
         return found
 
     def write(
@@ -66,9 +54,9 @@ class JavaRecords:
             "base_sequence": base_sequence,
             "transactional": transactional,
             "append_time": append_time,
-            "records": [_fields(record) for record in originals],
+            "records": [to_fields(record) for record in originals],
         }
-        return bytes.fromhex(self._ask(batch))
+        return bytes.fromhex(self._program.ask(batch))
 
     def write_end_marker(
         self,
@@ -95,33 +83,17 @@ class JavaRecords:
             "coordinator_epoch": coordinator_epoch,
             "timestamp": timestamp_ms,
         }
-        return bytes.fromhex(self._ask(batch))
-
-    def _ask(self, question: Any) -> Any:
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._process.stdin.write(json.dumps(question) + "\n")
-        self._process.stdin.flush()
-        line = self._process.stdout.readline()
-        assert line, f"Java ended with status {self._process.wait()}"
-        answer = json.loads(line)
-        if isinstance(answer, dict):
-            raise JavaError(answer["error"])
-        return answer
+        return bytes.fromhex(self._program.ask(batch))
 
 
-def _fetch_jars(directory: Path) -> None:
-    command = ["mvn", "--quiet", "--batch-mode", "--file", str(POM), f"-Dkafka.version={KAFKA_VERSION}"]
-    command += [f"-DoutputDirectory={directory}", "dependency:copy-dependencies"]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
-
-
-def _record(fields: list[Any]) -> Record:
+def from_fields(fields: list[Any]) -> Record:
+    """A record as the programs in Java write it."""
     offset, timestamp, key, value, headers = fields
     return Record(offset, timestamp, _bytes(key), _bytes(value), [(name, _bytes(content)) for name, content in headers])
 
 
-def _fields(record: Record) -> list[Any]:
+def to_fields(record: Record) -> list[Any]:
+    """A record as the programs in Java read it."""
     headers = [[name, _digits(value)] for name, value in record.headers]
     return [record.offset, record.timestamp, _digits(record.key), _digits(record.value), headers]
 

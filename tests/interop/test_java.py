@@ -9,9 +9,9 @@ import xxhash
 from ottla.record import Codec, EndMarker, Record, build_batch, build_end_marker, read_end_marker, records
 from ottla.record.convert import downconvert, upconvert
 from ottla.record.legacy import build_message_set, entries
-from tests.conformance import java_oracle
+from tests.java import JavaError, skip_without_maven
 
-from .java_records import JavaError, JavaRecords
+from .java_records import JavaRecords
 from .samples import (
     LIMIT,
     NOW_MS,
@@ -28,12 +28,7 @@ from .samples import (
     without_timestamps,
 )
 
-pytestmark = [
-    pytest.mark.maven,
-    pytest.mark.skipif(
-        not java_oracle.is_available(), reason="NO mvn OR java ON THE PATH: Kafka's own record classes checked nothing"
-    ),
-]
+pytestmark = [pytest.mark.maven, skip_without_maven("Kafka's own record classes checked nothing")]
 
 PRODUCER: dict[str, Any] = {"producer_id": 2**40 + 3, "producer_epoch": 12, "base_sequence": 2**31 - 5}
 MARKER: dict[str, Any] = {

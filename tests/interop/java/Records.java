@@ -2,13 +2,8 @@ import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ArrayNode;
 import com.fasterxml.jackson.databind.node.ObjectNode;
-import java.io.BufferedReader;
-import java.io.InputStreamReader;
-import java.io.PrintStream;
 import java.nio.ByteBuffer;
-import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
-import java.util.HexFormat;
 import java.util.List;
 import org.apache.kafka.common.compress.Compression;
 import org.apache.kafka.common.header.Header;
@@ -23,27 +18,14 @@ import org.apache.kafka.common.record.TimestampType;
 import org.apache.kafka.common.utils.ByteBufferOutputStream;
 
 /**
- * Reads and writes records as Kafka does. Each line of JSON on the input gets one on the output: record bytes, in
- * hexadecimal digits, are answered with their batches, and a batch with its bytes. Bytes inside JSON are hexadecimal too.
+ * Reads and writes records as Kafka does: record bytes are answered with their batches, and a batch with its bytes.
  */
 public final class Records {
-    private static final ObjectMapper MAPPER = new ObjectMapper();
+    private static final ObjectMapper MAPPER = Answers.MAPPER;
 
     public static void main(String[] arguments) throws Exception {
-        BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
-        PrintStream output = new PrintStream(System.out, false, StandardCharsets.UTF_8);
-        for (String line = input.readLine(); line != null; line = input.readLine()) {
-            output.println(answer(MAPPER.readTree(line)));
-            output.flush();
-        }
-    }
-
-    private static JsonNode answer(JsonNode question) {
-        try {
-            return question.isTextual() ? read(bytes(question)) : hex(write(question));
-        } catch (RuntimeException error) {
-            return MAPPER.createObjectNode().put("error", error.toString());
-        }
+        Answers.serve(question ->
+                question.isTextual() ? read(Answers.bytes(question)) : Answers.hex(write(question)));
     }
 
     private static ArrayNode read(byte[] data) {
@@ -80,10 +62,10 @@ public final class Records {
 
     private static ArrayNode describe(Record record) {
         ArrayNode node = MAPPER.createArrayNode().add(record.offset()).add(record.timestamp());
-        node.add(hex(record.key())).add(hex(record.value()));
+        node.add(Answers.hex(record.key())).add(Answers.hex(record.value()));
         ArrayNode headers = node.addArray();
         for (Header header : record.headers()) {
-            headers.addArray().add(header.key()).add(hex(header.value()));
+            headers.addArray().add(header.key()).add(Answers.hex(header.value()));
         }
         return node;
     }
@@ -112,7 +94,7 @@ public final class Records {
         } else {
             for (JsonNode record : batch.get("records")) {
                 builder.appendWithOffset(record.get(0).longValue(), record.get(1).longValue(),
-                        bytes(record.get(2)), bytes(record.get(3)), headers(record.get(4)));
+                        Answers.bytes(record.get(2)), Answers.bytes(record.get(3)), headers(record.get(4)));
             }
         }
         ByteBuffer built = builder.build().buffer();
@@ -124,26 +106,9 @@ public final class Records {
     private static Header[] headers(JsonNode nodes) {
         List<Header> headers = new ArrayList<>();
         for (JsonNode node : nodes) {
-            headers.add(new RecordHeader(node.get(0).textValue(), bytes(node.get(1))));
+            headers.add(new RecordHeader(node.get(0).textValue(), Answers.bytes(node.get(1))));
         }
         return headers.toArray(new Header[0]);
-    }
-
-    private static byte[] bytes(JsonNode digits) {
-        return digits.isNull() ? null : HexFormat.of().parseHex(digits.textValue());
-    }
-
-    private static JsonNode hex(ByteBuffer buffer) {
-        if (buffer == null) {
-            return MAPPER.nullNode();
-        }
-        byte[] data = new byte[buffer.remaining()];
-        buffer.duplicate().get(data);
-        return hex(data);
-    }
-
-    private static JsonNode hex(byte[] data) {
-        return data == null ? MAPPER.nullNode() : MAPPER.getNodeFactory().textNode(HexFormat.of().formatHex(data));
     }
 
     private Records() {}
