@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import ClassVar
 
-from ottla.config.check import at_least, between, each_of, one_of, only, single
+from ottla.config.check import at_least, between, each_of, each_of_or_place, one_of, only, single
 from ottla.config.definition import BOOLEAN, DOUBLE, INT, LIST, LONG, SHORT, STRING, Configs, ConfigSource, option
 from ottla.config.listener import ListenerAddress, check_advertised_listeners, check_listeners, parse_listener
 from ottla.config.parse import Value, refuse
@@ -84,6 +84,14 @@ class BrokerConfig(Configs):
     request_timeout_ms: int = option(INT, 30_000, "How long to wait for another broker's reply.", at_least(0))
     queued_max_requests: int = option(
         INT, 500, "Accepted for Kafka's sake; requests wait in their connection, which stops reading.", at_least(1)
+    )
+    # Kafka has no bound here unless told; a small machine is better off with one. A quarter of a gigabyte is two and a
+    # half of the largest requests, or hundreds of usual ones, at a time.
+    queued_max_request_bytes: int = option(
+        LONG,
+        256 << 20,
+        "Memory for all requests that are being received or handled; beyond it, large ones wait. -1 for no bound.",
+        at_least(-1),
     )
     num_network_threads: int = option(
         INT, 3, "Accepted for Kafka's sake; one event loop serves all connections.", at_least(1), dynamic=True
@@ -244,7 +252,10 @@ class BrokerConfig(Configs):
     group_consumer_max_heartbeat_interval_ms: int = option(INT, 15_000, "The longest such time.", at_least(1))
     group_consumer_max_size: int = option(INT, LARGEST_INT, "Members of such a group.", at_least(1))
     group_consumer_assignors: tuple[str, ...] = option(
-        LIST, ("uniform", "range"), "Ways to share partitions out, the usual one first.", each_of("uniform", "range")
+        LIST,
+        ("uniform", "range"),
+        'Ways to share partitions out, the usual one first; one of your own as "package.module:attribute".',
+        each_of_or_place("uniform", "range"),
     )
     group_consumer_migration_policy: str = option(
         STRING,

@@ -1,5 +1,6 @@
 """What a config's value must satisfy. A check takes the value and says what is wrong with it, or None."""
 
+import re
 from collections.abc import Callable
 
 from ottla.config.parse import Value
@@ -79,6 +80,26 @@ def each_of(*allowed: str) -> Check:
             if part in value[:position]:
                 return f"{part!r} is there twice"
         return None
+
+    return check
+
+
+def each_of_or_place(*allowed: str) -> Check:
+    """A list of these, or of places in Python modules, each at most once.
+
+    >>> each_of_or_place("uniform", "range")(("uniform", "mine.assignors:Fair"))
+    >>> each_of_or_place("uniform", "range")(("fair",))
+    "'fair' is not among uniform, range, nor a place like package.module:attribute"
+    """
+
+    def check(value: Value) -> str | None:
+        assert isinstance(value, tuple)
+        for position, part in enumerate(value):
+            if part not in allowed and not re.fullmatch(r"[\w.]+:\w+", part):
+                return f"{part!r} is not among {', '.join(allowed)}, nor a place like package.module:attribute"
+            if part in value[:position]:
+                return f"{part!r} is there twice"
+        return None if value else "name at least one"
 
     return check
 
