@@ -22,7 +22,7 @@ from ottla.wire.api.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.frame import encode_request
 from tests.interop.raw_client import RawClient
 
-from . import hostile_client
+from . import good_client, hostile_client
 from .good_client import GoodClient
 from .hostile_client import HostileClient
 
@@ -106,6 +106,33 @@ def test_slow_senders_hold_nobody_up_and_are_served_in_the_end(broker: TestBroke
             for connection in slow:
                 assert int.from_bytes(_receive(connection, 8)[4:8], "big") == 7
     assert len(good.round_trips) > 20
+    assert good.slowest() < SLOWEST_SECONDS
+
+
+def test_many_who_stop_halfway_through_large_requests_take_no_more_than_the_room_for_all(tmp_path: Path) -> None:
+    limit, largest, senders = 16 * MEGABYTE, 8 * MEGABYTE, 40
+    settings = (f"queued.max.request.bytes={limit}", f"socket.request.max.bytes={largest}")
+    with BrokerProcess(tmp_path, *settings) as broker, ExitStack() as stack:
+        stalled = [stack.enter_context(socket.create_connection(broker.address, timeout=5)) for _ in range(senders)]
+        with GoodClient(broker.address, 0.005) as good:
+            before = most = broker.resident_bytes
+            half = largest.to_bytes(4, "big") + bytes(largest // 2)
+            sent = 0
+            for connection in stalled:
+                connection.setblocking(False)
+                # What the broker does not read, the system holds, as far as it likes to.
+                sent += connection.send(half)
+            end = time.monotonic() + SECONDS
+            while time.monotonic() < end:
+                most = max(most, broker.resident_bytes)
+                time.sleep(0.01)
+        with RawClient(broker.address) as client:
+            large = build_batch([Record(0, 1_700_000_000_000, None, bytes(900_000))])
+            assert client.produce(good_client.TOPIC, large) == len(good.round_trips)
+    grown = most - before
+    print(f"\n{senders} clients with {sent / MEGABYTE:.0f} MB of unfinished requests take {grown / MEGABYTE:.0f} MB")
+    assert sent > 3 * (limit + largest)
+    assert grown < limit + largest + senders * 256 * 1024 + 10 * MEGABYTE
     assert good.slowest() < SLOWEST_SECONDS
 
 

@@ -1,5 +1,8 @@
 """The broker's state: what handlers reach for."""
 
+from collections.abc import Callable
+
+from ottla.broker.coordinator import GroupCoordinator
 from ottla.broker.logs import Logs
 from ottla.broker.producer_ids import ProducerIds
 from ottla.broker.sessions import Sessions, TopicKey
@@ -8,6 +11,7 @@ from ottla.cluster.image import ClusterImage
 from ottla.config.broker import BrokerConfig
 from ottla.config.topic import TopicConfig
 from ottla.meta.catalog import Catalog
+from ottla.meta.group_offsets import GroupOffsets
 from ottla.ports import Chance, Clock, Disk
 from ottla.replica.partition import DEBUG_REPLICA, Partition
 from ottla.wire.errors import ErrorCode, KafkaError
@@ -30,19 +34,34 @@ class Broker:
         chance: Chance,
     ) -> None:
         self.config = config
-        self.image = image
+        self._image = image
         self.catalog = catalog
         self.logs = logs
         self.disk = disk
         self.clock = clock
         self.chance = chance
+        self.when_reconfigured: list[Callable[[BrokerConfig], None]] = []
+        """Called with the new settings whenever some change while the broker runs."""
         self.topics = Topics(self)
+        self.groups = GroupCoordinator(self)
+        self.when_reconfigured.append(self.groups.config_changed)
+        self.kept_offsets = GroupOffsets(catalog.store)
         self.producer_ids = ProducerIds(catalog)
         self.sessions = Sessions(
             config.max_incremental_fetch_session_cache_slots,
             SESSION_EVICTION_MS,
             clock.now_ms,
         )
+
+    @property
+    def image(self) -> ClusterImage:
+        """The picture of the cluster at this moment."""
+        return self._image
+
+    @image.setter
+    def image(self, image: ClusterImage) -> None:
+        self._image = image
+        self.groups.image_changed(image)
 
     @property
     def node_id(self) -> int:
@@ -70,6 +89,8 @@ class Broker:
         self.config = self.logs.config = config
         for topic in self.image.topics.values():
             self.logs.configure(topic, TopicConfig.of(topic.configs, config))
+        for tell in self.when_reconfigured:
+            tell(config)
 
     def check_replica(self, replica_id: int) -> None:
         """Refuse a fetch in the name of a broker that has no replica here."""

@@ -13,7 +13,7 @@ from ottla.config.listener import ListenerAddress
 from ottla.meta.catalog import Catalog
 from ottla.meta.local import LocalHome
 from ottla.meta.sqlite import open_sqlite
-from ottla.net.listener import Listener
+from ottla.net import Admission, Listener, Memory
 from ottla.ports import Chance, Clock, SystemChance, SystemClock, SystemDisk
 from ottla.wire.errors import ErrorCode, KafkaError
 
@@ -74,17 +74,27 @@ class Server:
             default=await catalog.load_broker_configs(None),
             own=await catalog.load_broker_configs(self.config.node_id),
         )
-        logs = Logs(self._disk, self.clock, self.config)
+        logs = Logs(self._disk, self.clock, self.config, self.chance)
         await logs.recover(image)
         broker = Broker(self.config, image, catalog, logs, disk=self._disk, clock=self.clock, chance=self.chance)
         self.broker = broker
+        broker.groups.start()
         dispatcher = Dispatcher(broker)
+        admission = Admission()
+        memory = Memory(self.config.queued_max_request_bytes)
+
+        def limit(config: BrokerConfig) -> None:
+            admission.limit, admission.limit_per_host = config.max_connections, config.max_connections_per_ip
+
+        limit(self.config)
+        broker.when_reconfigured.append(limit)
         for address in self.config.listener_addresses():
             listener = Listener(
                 dispatcher.handle,
                 max_request_bytes=self.config.socket_request_max_bytes,
-                max_connections=self.config.max_connections,
                 idle_ms=self.config.connections_max_idle_ms,
+                admission=admission,
+                memory=memory,
             )
             self._listeners.append(listener)
             await listener.start(address.host, address.port)
@@ -107,6 +117,7 @@ class Server:
         if self._upkeep is not None:
             await self._upkeep.stop()
         if self.broker is not None:
+            await self.broker.groups.stop()
             self.broker.logs.wake_all()
         for listener in self._listeners:
             await listener.stop()

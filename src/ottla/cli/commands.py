@@ -2,7 +2,7 @@
 
 import typer
 
-from ottla.cli import config, topic
+from ottla.cli import config, group, topic
 from ottla.cli.consume import consume
 from ottla.cli.produce import produce
 
@@ -10,6 +10,7 @@ from ottla.cli.produce import produce
 def register(app: typer.Typer) -> None:
     """Add the commands to an application."""
     app.add_typer(topic.app, name="topic")
+    app.add_typer(group.app, name="group")
     app.add_typer(config.app, name="config")
     app.command("produce")(produce)
     app.command("consume")(consume)

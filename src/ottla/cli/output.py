@@ -95,14 +95,24 @@ def print_json(value: Any) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> None:
     """Print a table; columns whose name ends in ` #` are numbers and go to the right."""
+    make_console().print(make_table(columns, rows, title=title))
+
+
+def make_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, title: str | None = None) -> Table:
+    """A table as `print_table` prints it."""
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         number = column.endswith(" #")
         table.add_column(column.removesuffix(" #"), justify="right" if number else "left", overflow="fold")
     for row in rows:
         table.add_row(*["" if cell is None else str(cell) for cell in row])
+    return table
+
+
+def make_console() -> Console:
+    """Where tables go: stdout, and a good deal wide if that is no terminal."""
     width = None if sys.stdout.isatty() else WIDTH_WITHOUT_TERMINAL
-    Console(file=sys.stdout, width=width, highlight=False, markup=False).print(table)
+    return Console(file=sys.stdout, width=width, highlight=False, markup=False)
 
 
 def parse_settings(settings: Iterable[str], option: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from ottla.client.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic
 from ottla.client.cluster import Cluster, TopicPartition
 from ottla.client.fetch import ConsumerRecord, Fetcher
+from ottla.client.groups import GroupAdmin
 from ottla.client.offsets import EARLIEST, LATEST, list_offsets
 from ottla.client.produce import Producer
 
@@ -15,6 +16,7 @@ __all__ = [
     "ConfigResource",
     "ConsumerRecord",
     "Fetcher",
+    "GroupAdmin",
     "NewTopic",
     "Producer",
     "TopicPartition",

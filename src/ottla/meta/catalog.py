@@ -10,7 +10,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeVar
@@ -19,12 +20,24 @@ from ottla.cluster.change import collision
 from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
 from ottla.cluster.names import check_topic_name, folded
 from ottla.meta.encoding import decode_json, decode_topic, encode_id, encode_json, encode_topic
-from ottla.meta.store import Change, Conflict, Create, Delete, Entry, MetaStore, Set, StoreError, TooLargeError
+from ottla.meta.store import (
+    LARGEST_COMMIT,
+    Change,
+    Conflict,
+    Create,
+    Delete,
+    Entry,
+    MetaStore,
+    Set,
+    StoreError,
+    TooLargeError,
+)
 from ottla.ports import Chance
 from ottla.wire.errors import ErrorCode, KafkaError
 
 T = TypeVar("T")
 
+MOST_TOPICS_PER_COMMIT = 100
 PRODUCER_ID_BLOCK = 1000
 """Producer ids that a broker takes at a time."""
 
@@ -97,6 +110,25 @@ class Catalog:
             raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {topic.name!r} exists already")
 
         return await _update(self.store, path, attempt)
+
+    async def create_topics(self, topics: Sequence[TopicImage]) -> list[KafkaError | None]:
+        """Write new topics, many with one commit; for each None, or what `create_topic` would have raised."""
+        outcomes: list[KafkaError | None] = []
+        # A topic of thousands of partitions is a long text.
+        for group in await asyncio.to_thread(list, _commits_of(topics)):
+            try:
+                await self.store.commit(*(change for _, change in group))
+                outcomes += [None] * len(group)
+            except (Conflict, TooLargeError):
+                outcomes += [await self._create_alone(topic) for topic, _ in group]
+        return outcomes
+
+    async def _create_alone(self, topic: TopicImage) -> KafkaError | None:
+        try:
+            await self.create_topic(topic)
+        except KafkaError as error:
+            return error
+        return None
 
     async def delete_topic(self, name: str, topic_id: bytes) -> None:
         """Remove a topic; UNKNOWN_TOPIC_OR_PARTITION if it is not there, UNKNOWN_TOPIC_ID if another has its name."""
@@ -191,6 +223,21 @@ async def _update(store: MetaStore, path: str, attempt: Callable[[Entry | None],
             raise KafkaError(ErrorCode.INVALID_REQUEST, message) from error
         return result
     raise StoreError(f"{path} was changed by others {_ATTEMPTS} times in a row; the metadata store is overloaded")
+
+
+def _commits_of(topics: Sequence[TopicImage]) -> Iterator[list[tuple[TopicImage, Create]]]:
+    """New topics in groups of which each fits in one commit, if it is more than one topic."""
+    group: list[tuple[TopicImage, Create]] = []
+    size = 0
+    for topic in topics:
+        change = Create(topic_path(topic.name), encode_topic(topic))
+        size += len(change.value)
+        if group and (size > LARGEST_COMMIT or len(group) == MOST_TOPICS_PER_COMMIT):
+            yield group
+            group, size = [], len(change.value)
+        group.append((topic, change))
+    if group:
+        yield group
 
 
 def _existing(name: str, topic_id: bytes, entry: Entry | None) -> tuple[Entry, TopicImage]:

@@ -1,15 +1,19 @@
 """Sockets: the listener and its connections on a broker's side, the connection on a client's."""
 
+from ottla.net.admission import Admission
 from ottla.net.connection import BrokerUnreachableError, Connection, ConnectionLostError, RequestTimedOutError
 from ottla.net.listener import Listener
+from ottla.net.memory import Memory
 from ottla.net.serving import Handler, Reply, ServerConnection
 
 __all__ = [
+    "Admission",
     "BrokerUnreachableError",
     "Connection",
     "ConnectionLostError",
     "Handler",
     "Listener",
+    "Memory",
     "Reply",
     "RequestTimedOutError",
     "ServerConnection",

@@ -19,6 +19,8 @@ import logging
 import os
 import socket
 
+from ottla.net.admission import Admission
+from ottla.net.memory import Memory
 from ottla.net.serving import Handler, ServerConnection
 
 SWEEPS_PER_IDLE_LIMIT = 8
@@ -33,8 +35,9 @@ class Listener:
     """A listening address with the connections that came in through it.
 
     `handler` gets each frame with the connection it came on; see `ottla.net.serving`. A frame beyond
-    `max_request_bytes` closes its connection, a client beyond `max_connections` is turned away. `idle_ms` bounds how
-    long a client may send nothing, take over one request, or leave its replies unread; below 1 there is no bound.
+    `max_request_bytes` closes its connection. `idle_ms` bounds how long a client may send nothing, take over one
+    request, or leave its replies unread; below 1 there is no bound. `admission` says how many clients are let in, and
+    `memory` how much all of them may take; listeners of one broker share them.
     """
 
     def __init__(
@@ -42,12 +45,14 @@ class Listener:
         handler: Handler,
         *,
         max_request_bytes: int = 100 * 1024 * 1024,
-        max_connections: int = 2**31 - 1,
         idle_ms: int = 600_000,
+        admission: Admission | None = None,
+        memory: Memory | None = None,
     ) -> None:
         self.handler = handler
         self.max_request_bytes = max_request_bytes
-        self._max_connections = max_connections
+        self.memory = memory or Memory()
+        self._admission = admission or Admission()
         self._idle_s = idle_ms / 1000
         self._connections: set[ServerConnection] = set()
         self._servers: list[asyncio.Server] = []
@@ -65,7 +70,7 @@ class Listener:
 
     @property
     def bytes_buffered(self) -> int:
-        """Bytes held for all connections: requests not handled yet and replies not sent yet."""
+        """Bytes held for all connections: requests not answered yet and replies not sent yet."""
         return sum(connection.bytes_buffered for connection in self._connections)
 
     async def start(self, host: str, port: int) -> tuple[str, int]:
@@ -137,9 +142,10 @@ class Listener:
 
     def admit(self, connection: ServerConnection) -> bool:
         """Count a new connection, unless there are too many."""
-        if len(self._connections) >= self._max_connections or self._stopping:
+        refusal = "the broker stops" if self._stopping else self._admission.refusal(connection.host)
+        if refusal is not None:
             if not self._refused:
-                log.warning("turning %s away: %d clients are connected", connection.peer, len(self._connections))
+                log.warning("turning %s away: %s", connection.peer, refusal)
             self._refused += 1
             return False
         self._connections.add(connection)
@@ -147,7 +153,9 @@ class Listener:
 
     def forget(self, connection: ServerConnection) -> None:
         """Count a connection no more."""
-        self._connections.discard(connection)
+        if connection in self._connections:
+            self._connections.remove(connection)
+            self._admission.leave(connection.host)
         if not self._connections and self._empty is not None and not self._empty.done():
             self._empty.set_result(None)
 
@@ -167,7 +175,7 @@ class Listener:
                 log.info("closing the connection from %s: %s", connection.peer, reason)
                 connection.abort()
         if self._refused > 1:
-            log.warning("%d clients were turned away: the limit is %d", self._refused, self._max_connections)
+            log.warning("%d clients were turned away since the last such message", self._refused)
         self._refused = 0
         self._schedule_sweep(loop)
 

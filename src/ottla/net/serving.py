@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, cast
 
+from ottla.net.memory import SMALL_BYTES
 from ottla.net.sending import Sendable, Sender
 from ottla.wire.errors import ProtocolError
 from ottla.wire.frame import FrameReader
@@ -45,6 +46,7 @@ class ServerConnection(asyncio.Protocol):
         "_handle",
         "_listener",
         "_loop",
+        "_memory",
         "_paused",
         "_pending",
         "_reader",
@@ -53,8 +55,10 @@ class ServerConnection(asyncio.Protocol):
         "_unfinished_since",
         "_waiting",
         "active_at",
+        "bytes_handled",
         "bytes_waiting",
         "context",
+        "host",
         "interrupt",
         "peer",
     )
@@ -66,6 +70,7 @@ class ServerConnection(asyncio.Protocol):
         self._listener = listener
         self._loop = loop
         self._handle = listener.handler
+        self._memory = listener.memory
         self._reader = FrameReader(listener.max_request_bytes)
         self._waiting: deque[bytes] = deque()
         self._pending: asyncio.Future[Answer] | None = None
@@ -75,8 +80,11 @@ class ServerConnection(asyncio.Protocol):
         self._unfinished_since: float | None = None
         self.bytes_waiting = 0
         """Bytes of requests that have arrived and are not handled yet, parts of requests included."""
+        self.bytes_handled = 0
+        """Bytes of the request whose reply is waited for."""
         self.active_at = loop.time()
         """When something last arrived or left."""
+        self.host = ""
         self.peer = ""
         """The client's address, as `host:port`."""
         self.context: Any = None
@@ -93,24 +101,32 @@ class ServerConnection(asyncio.Protocol):
         self._transport = cast(asyncio.Transport, transport)
         self._sender = Sender(self._transport, self._loop, self._sent, self._fail)
         address = transport.get_extra_info("peername")
-        self.peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else str(address)
+        self.host = str(address[0] if isinstance(address, tuple) else address)
+        self.peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else self.host
         if not self._listener.admit(self):
             transport.abort()  # type: ignore[attr-defined]
 
     def data_received(self, data: bytes) -> None:
         """Bytes have come in."""
         now = self.active_at = self._loop.time()
+        if self._finishing:
+            return
         try:
             frames = self._reader.feed(data)
         except ProtocolError as error:
             self._fail(error)
             return
-        self.bytes_waiting += len(data)
+        memory, size = self._memory, len(data)
+        self.bytes_waiting += size
+        memory.used += size
         if not self._reader.mid_frame:
-            self._unfinished_since = None
+            if self._unfinished_since is not None:
+                self._unfinished_since = None
+                memory.unfinished.discard(self)
         elif frames or self._unfinished_since is None:
             self._unfinished_since = now
-        if frames and not self._finishing:
+            memory.unfinished.add(self)
+        if frames:
             if self._reader.failure is not None:
                 # What came before the bad size is answered still.
                 log.warning("closing the connection from %s: %s", self.peer, self._reader.failure)
@@ -120,6 +136,8 @@ class ServerConnection(asyncio.Protocol):
                 self._run()
             else:
                 self._hold_or_go_on()
+        elif memory.short:
+            self._hold_or_go_on()
 
     def eof_received(self) -> bool:
         """The client sends no more. What it did send is handled still: with acks=0 a client does not wait to see."""
@@ -132,17 +150,20 @@ class ServerConnection(asyncio.Protocol):
     def pause_writing(self) -> None:
         """The client does not read as fast as it is sent to."""
         self._sender.pause()
+        self._memory.not_read(self, self._transport.get_write_buffer_size(), self._loop.time())
 
     def resume_writing(self) -> None:
         """The client has read some of it."""
         self.active_at = self._loop.time()
+        self._memory.read_again(self)
         self._sender.resume()
 
     def connection_lost(self, error: Exception | None) -> None:
         """The socket is closed."""
         self._finishing = True
-        self._waiting.clear()
+        self._drop_requests()
         self._sender.drop()
+        self._memory.forget(self)
         self._listener.forget(self)
         self._interrupt()
 
@@ -150,12 +171,12 @@ class ServerConnection(asyncio.Protocol):
 
     @property
     def bytes_buffered(self) -> int:
-        """Bytes held for this connection: requests that wait and replies that have not left."""
-        return self.bytes_waiting + self._transport.get_write_buffer_size()
+        """Bytes held for this connection: requests that wait or are handled, and replies that have not left."""
+        return self.bytes_waiting + self.bytes_handled + self._transport.get_write_buffer_size()
 
     def overdue(self, since: float) -> str | None:
         """Why the connection should close if whatever it does now it has done since before then; None if not."""
-        if self._pending is not None and not self._finishing:
+        if not self._finishing and (self._pending is not None or (self._paused and not self._busy)):
             return None
         if self.active_at < since:
             return "it does not read its replies" if self._sender.stuck else "it is idle"
@@ -176,6 +197,25 @@ class ServerConnection(asyncio.Protocol):
             self._pending.cancel()
         self._transport.abort()
 
+    # What the memory calls.
+
+    @property
+    def unfinished_since(self) -> float | None:
+        """When the request began that is being read; None if there is none, or reading is paused."""
+        return None if self._paused else self._unfinished_since
+
+    @property
+    def bytes_missing(self) -> int:
+        """What the request lacks that is being read."""
+        return self._reader.missing
+
+    def read_on(self) -> None:
+        """There is room for a large request again."""
+        if self._paused and not self._finishing and not self._transport.is_closing():
+            # The time that it was kept waiting is not its own.
+            self.active_at = self._unfinished_since = self._loop.time()
+            self._resume_reading()
+
     # How requests go through.
 
     def _run(self) -> None:
@@ -186,19 +226,24 @@ class ServerConnection(asyncio.Protocol):
             if not waiting:
                 break
             frame = waiting.popleft()
-            self.bytes_waiting -= len(frame) + 4
+            size = len(frame) + 4
+            self.bytes_waiting -= size
+            self.bytes_handled = size
             try:
                 reply = handle(self, frame)
             except Exception as error:  # noqa: BLE001 - whatever it is, this connection alone suffers
+                self._handled()
                 self._fail(error)
                 return
             if reply is None:
+                self._handled()
                 continue
             if not isinstance(reply, list):
                 self._busy = True
                 self._pending = asyncio.ensure_future(reply)
                 self._pending.add_done_callback(self._answered)
                 break
+            self._handled()
             if not self._sender.send(reply):
                 self._busy = True
                 break
@@ -212,6 +257,7 @@ class ServerConnection(asyncio.Protocol):
         """A reply that was waited for is here."""
         self._pending = None
         self.interrupt = None
+        self._handled()
         if future.cancelled():
             self._transport.close()
             return
@@ -226,6 +272,14 @@ class ServerConnection(asyncio.Protocol):
         if reply is None or self._sender.send(reply):
             self._run()
 
+    def _handled(self) -> None:
+        """A request is in memory no more."""
+        memory = self._memory
+        memory.used -= self.bytes_handled
+        self.bytes_handled = 0
+        if memory.wanting or memory.turn is self:
+            memory.released(self)
+
     def _sent(self) -> None:
         self.active_at = self._loop.time()
         self._run()
@@ -236,14 +290,25 @@ class ServerConnection(asyncio.Protocol):
             if not self._busy:
                 self._transport.close()
             return
-        too_much = len(self._waiting) > MOST_FRAMES_WAITING or (
-            self.bytes_waiting > MOST_BYTES_WAITING and bool(self._waiting)
-        )
-        if too_much:
+        if self._holds_too_much():
             self._pause_reading()
         elif self._paused and not self._transport.is_closing():
-            self._paused = False
-            self._transport.resume_reading()
+            self._resume_reading()
+
+    def _holds_too_much(self) -> bool:
+        if len(self._waiting) > MOST_FRAMES_WAITING or (self.bytes_waiting > MOST_BYTES_WAITING and self._waiting):
+            return True
+        if not self._memory.short:
+            return False
+        self._memory.watch()
+        if self.bytes_waiting <= SMALL_BYTES:
+            return False
+        # Whoever has requests to be answered comes back here after that; others must wait for their turn.
+        return bool(self._busy or self._waiting) or self._memory.must_wait(self)
+
+    def _resume_reading(self) -> None:
+        self._paused = False
+        self._transport.resume_reading()
 
     def _pause_reading(self) -> None:
         if not self._paused and not self._transport.is_closing():
@@ -262,6 +327,14 @@ class ServerConnection(asyncio.Protocol):
         else:
             log.error("closing the connection from %s after a failure", self.peer, exc_info=error)
         self._finishing = True
-        self._waiting.clear()
+        self._drop_requests()
         # Not abort: replies to earlier requests may be on their way.
         self._transport.close()
+
+    def _drop_requests(self) -> None:
+        """Let go of all that has arrived and is not being handled."""
+        self._waiting.clear()
+        self._reader = FrameReader(self._listener.max_request_bytes)
+        self._unfinished_since = None
+        self._memory.used -= self.bytes_waiting
+        self.bytes_waiting = 0

@@ -4,11 +4,13 @@ With a single replica what is appended is committed at once, unless the topic's 
 for the disk; then they wait together, and one sync serves all that came before it began.
 """
 
+from collections.abc import Awaitable
 from typing import NamedTuple
 
 from ottla.config.topic import TopicConfig
 from ottla.log.log import Appended, Log
 from ottla.ports.disk import FileSlice
+from ottla.record.batch import Batch
 from ottla.replica.group_sync import GroupSync
 from ottla.replica.validate import Checked
 from ottla.replica.waiters import Waiters
@@ -92,12 +94,16 @@ class Partition:
 
     def append(self, checked: Checked) -> Appended:
         """Append a batch that `check_records` has passed; it is readable at once."""
-        appended = self.log.append_as_leader(checked.batch, self.leader_epoch)
+        return self.append_own(checked.batch, checked.now_ms)
+
+    def append_own(self, batch: Batch, now_ms: int) -> Appended:
+        """Append a batch that the broker itself has made: what producers must not do, and how much, is not checked."""
+        appended = self.log.append_as_leader(batch, self.leader_epoch)
         if not appended.duplicate:
             if self.log.recovery_point >= appended.base_offset:
-                self._dirty_since_ms = checked.now_ms
+                self._dirty_since_ms = now_ms
             self._rolled = self._rolled or appended.rolled
-            self.waiters.grew(checked.batch.size)
+            self.waiters.grew(batch.size)
         return appended
 
     def flush_is_due(self, now_ms: int) -> bool:
@@ -121,6 +127,13 @@ class Partition:
     async def synced(self) -> None:
         """Return when everything appended before this call is on the disk."""
         await self._group_sync.synced()
+
+    def committed(self, next_offset: int) -> Awaitable[None] | None:
+        """Something to await until all before an offset, which was appended, is committed; None if it is already.
+
+        With one replica what is appended is committed, once it is on the disk where the flush policy asks for that.
+        """
+        return self.synced() if self.must_sync and self.log.recovery_point < next_offset else None
 
     @property
     def name(self) -> str:

@@ -57,6 +57,11 @@ class FrameReader:
         """Whether part of a frame is kept: a stream that ends now was cut."""
         return bool(self._missing or self._held)
 
+    @property
+    def missing(self) -> int:
+        """Bytes that the frame which is being read lacks; 0 between frames, and before its size is known."""
+        return self._missing
+
     def feed(self, data: bytes) -> list[bytes]:
         """Take some bytes; return the frames they complete, without their sizes.
 

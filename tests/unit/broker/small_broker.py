@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -53,8 +53,13 @@ class SmallBroker:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._loop.run_until_complete(self.broker.groups.stop())
         self._loop.run_until_complete(self._loop.shutdown_default_executor())
         self._loop.close()
+
+    def run(self, work: Coroutine[Any, Any, Any]) -> Any:
+        """Have something done in the broker's event loop."""
+        return self._loop.run_until_complete(work)
 
     def ask(self, body: object, version: int) -> Any:
         """The response to a request of one version, as a client of that version reads it."""

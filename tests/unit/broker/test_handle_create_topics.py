@@ -121,3 +121,32 @@ def test_without_time_to_wait_the_topic_is_created_and_the_answer_is_a_timeout(
     (result,) = create(small, topic(), timeout_ms=timeout_ms)
     assert result.error_code == ErrorCode.REQUEST_TIMED_OUT
     assert "orders" in small.broker.image.topics
+
+
+def test_a_disk_that_refuses_midway_leaves_nothing_of_the_topic_and_the_others_alone(
+    small: SmallBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = small.broker.disk
+    make_folder = disk.make_folder
+
+    def refusing(name: str) -> None:
+        if name == "large-299":
+            raise OSError(28, "No space left on device")
+        make_folder(name)
+
+    monkeypatch.setattr(disk, "make_folder", refusing)
+    before, large, after = create(small, topic("before"), topic("large", 300), topic("after"))
+    assert [before.error_code, large.error_code, after.error_code] == [0, ErrorCode.KAFKA_STORAGE_ERROR, 0]
+    assert "No space left on device" in large.error_message
+    assert sorted(small.broker.image.topics) == ["after", "before"]
+    assert sorted({name for name, _ in small.broker.logs.partitions}) == ["after", "before"]
+    assert [folder for folder in disk.list() if folder.startswith("large")] == []
+    monkeypatch.undo()
+    (again,) = create(small, topic("large", 300))
+    assert again.error_code == 0
+
+
+def test_names_of_one_request_that_metrics_cannot_tell_apart_collide(small: SmallBroker) -> None:
+    first, second = create(small, topic("a.b"), topic("a_b"))
+    assert (first.error_code, second.error_code) == (0, ErrorCode.INVALID_TOPIC_EXCEPTION)
+    assert list(small.broker.image.topics) == ["a.b"]

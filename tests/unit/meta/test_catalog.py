@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from ottla.cluster.image import PartitionImage, TopicImage
-from ottla.meta.catalog import PRODUCER_ID_BLOCK, Catalog, topic_path
+from ottla.meta.catalog import MOST_TOPICS_PER_COMMIT, PRODUCER_ID_BLOCK, Catalog, topic_path
 from ottla.meta.local import LocalHome
 from ottla.meta.memory import open_memory
 from ottla.meta.sqlite import open_sqlite
-from ottla.meta.store import Create, Set, StoreError
+from ottla.meta.store import LARGEST_COMMIT, Change, Create, Set, StoreError
 from ottla.ports import SystemChance
 from ottla.wire.errors import ErrorCode, KafkaError
 
@@ -96,6 +96,54 @@ def test_a_topic_is_created_once() -> None:
         codes = [outcome.code for outcome in outcomes if isinstance(outcome, KafkaError)]
         assert codes == [ErrorCode.TOPIC_ALREADY_EXISTS] * 4
         assert (await catalog.load()).topics["orders"].topic_id == created.topic_id
+
+    with_catalog(story)
+
+
+@pytest.mark.parametrize("count", [1, 99, 100, 101, 250])
+def test_many_topics_are_created_with_few_commits(count: int) -> None:
+    async def story(catalog: Catalog) -> None:
+        commits: list[int] = []
+        commit = catalog.store.commit
+
+        async def counted(*changes: Change) -> None:
+            commits.append(len(changes))
+            await commit(*changes)
+
+        catalog.store.commit = counted  # type: ignore[method-assign]
+        wanted = [topic(f"t{number}") for number in range(count)]
+        assert await catalog.create_topics(wanted) == [None] * count
+        assert sum(commits) == count
+        assert len(commits) == -(-count // MOST_TOPICS_PER_COMMIT)
+        assert dict((await catalog.load()).topics) == {one.name: one for one in wanted}
+
+    with_catalog(story)
+
+
+def test_of_many_topics_each_fails_for_itself() -> None:
+    async def story(catalog: Catalog) -> None:
+        await catalog.create_topic(topic("there"))
+        huge = topic("huge", 1, comment="x" * LARGEST_COMMIT)
+        wanted = [topic("first"), topic("there"), topic("a.b"), topic("a_b"), huge, topic("last")]
+        outcomes = await catalog.create_topics(wanted)
+        assert [outcome and outcome.code for outcome in outcomes] == [
+            None,
+            ErrorCode.TOPIC_ALREADY_EXISTS,
+            None,
+            ErrorCode.INVALID_TOPIC_EXCEPTION,
+            ErrorCode.INVALID_REQUEST,
+            None,
+        ]
+        assert sorted((await catalog.load()).topics) == ["a.b", "first", "last", "there"]
+
+    with_catalog(story)
+
+
+def test_topics_that_together_are_too_large_for_a_commit_are_created_with_several() -> None:
+    async def story(catalog: Catalog) -> None:
+        wanted = [topic(f"t{number}", 1, comment="x" * (LARGEST_COMMIT // 3)) for number in range(7)]
+        assert await catalog.create_topics(wanted) == [None] * 7
+        assert len((await catalog.load()).topics) == 7
 
     with_catalog(story)
 

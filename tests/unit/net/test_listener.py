@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from ottla.net import Listener, Reply, ServerConnection
+from ottla.net import Admission, Listener, Reply, ServerConnection
 
 from .loops import LoopFactory, each_loop, run, until
 from .peers import Client, echo, framed, listening
@@ -53,7 +53,7 @@ def test_a_host_that_does_not_exist_is_named(loop_factory: LoopFactory) -> None:
 
 def test_clients_beyond_the_limit_are_turned_away(loop_factory: LoopFactory, caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
-        async with listening(echo, max_connections=2) as listener:
+        async with listening(echo, admission=Admission(2)) as listener:
             kept = [await Client.connect(listener) for _ in range(2)]
             await until(lambda: listener.connection_count == 2, "two are connected")
             for _ in range(3):
@@ -71,6 +71,30 @@ def test_clients_beyond_the_limit_are_turned_away(loop_factory: LoopFactory, cap
 
     run(loop_factory, story())
     assert "2 clients are connected" in caplog.text
+
+
+def test_clients_of_one_address_are_counted_by_themselves(
+    loop_factory: LoopFactory, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        admission = Admission(limit_per_host=1)
+        async with listening(echo, admission=admission) as listener, listening(echo, admission=admission) as other:
+            kept = await Client.connect(listener)
+            await until(lambda: listener.connection_count == 1, "one is connected")
+            elsewhere = await Client.connect(listener, local_addr=("127.0.0.2", 0))
+            elsewhere.send(b"from elsewhere")
+            assert await elsewhere.receive() == b"from elsewhere"
+            refused = await Client.connect(other)
+            assert await refused.left() == b"", "listeners with one admission count together"
+            admission.limit_per_host = 2
+            admitted = await Client.connect(other)
+            admitted.send(b"the limit was raised")
+            assert await admitted.receive() == b"the limit was raised"
+            for client in (kept, elsewhere, refused, admitted):
+                await client.close()
+
+    run(loop_factory, story())
+    assert "1 clients are connected from there" in caplog.text
 
 
 def test_an_idle_client_is_closed_and_a_busy_one_is_not(loop_factory: LoopFactory) -> None:

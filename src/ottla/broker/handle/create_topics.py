@@ -8,6 +8,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from ottla.broker.request import Answer, Request
+from ottla.broker.topics import NewTopic
 from ottla.cluster.image import TopicImage
 from ottla.config.describe import describe_topic
 from ottla.wire.api.create_topics import (
@@ -24,30 +25,44 @@ if TYPE_CHECKING:
 
 
 def handle(broker: "Broker", request: Request) -> Answer:
-    """Create one topic after the other; each succeeds or fails for itself."""
+    """Create topics; each succeeds or fails for itself."""
     return _create_all(broker, request.body)
 
 
 async def _create_all(broker: "Broker", body: CreateTopicsRequest) -> CreateTopicsResponse:
     named = Counter(topic.name for topic in body.topics)
-    response = CreateTopicsResponse()
-    for topic in {topic.name: topic for topic in body.topics}.values():
-        result = CreatableTopicResult(name=topic.name, error_message=None)
-        response.topics.append(result)
+    results: dict[str, CreatableTopicResult] = {}
+    wanted: list[NewTopic] = []
+    for topic in body.topics:
+        result = results[topic.name] = CreatableTopicResult(name=topic.name, error_message=None)
         try:
             if named[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"topic {topic.name!r} is named {named[topic.name]} times")
-            created = await _create(broker, topic, body.validate_only)
-            _describe(broker, created, result, body.validate_only)
-            if body.timeout_ms <= 0 and not body.validate_only:
-                message = f"the topic is being created, but timeout_ms = {body.timeout_ms} leaves no time to wait"
-                raise KafkaError(ErrorCode.REQUEST_TIMED_OUT, message)
+            wanted.append(_wanted(topic))
         except KafkaError as error:
             result.error_code, result.error_message = error.code, error.message
-    return response
+    descriptions: dict[tuple[tuple[str, str], ...], list[CreatableTopicConfigs]] = {}
+    for outcome, one in zip(
+        await broker.topics.create_all(wanted, validate_only=body.validate_only), wanted, strict=True
+    ):
+        result = results[one.name]
+        if isinstance(outcome, KafkaError):
+            result.error_code, result.error_message = outcome.code, outcome.message
+            continue
+        _describe(outcome, result, body.validate_only)
+        key = tuple(sorted(outcome.configs.items()))
+        if key not in descriptions:
+            descriptions[key] = _configs(broker, outcome)
+        result.configs = descriptions[key]
+        if body.timeout_ms <= 0 and not body.validate_only:
+            result.error_code = ErrorCode.REQUEST_TIMED_OUT
+            result.error_message = (
+                f"the topic is being created, but timeout_ms = {body.timeout_ms} leaves no time to wait"
+            )
+    return CreateTopicsResponse(topics=list(results.values()))
 
 
-async def _create(broker: "Broker", topic: CreatableTopic, validate_only: bool) -> TopicImage:
+def _wanted(topic: CreatableTopic) -> NewTopic:
     assignment = {assigned.partition_index: assigned.broker_ids for assigned in topic.assignments}
     if len(assignment) < len(topic.assignments):
         raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, "replicas are assigned twice for the same partition")
@@ -57,22 +72,18 @@ async def _create(broker: "Broker", topic: CreatableTopic, validate_only: bool) 
             message = f"{config.name} has no value; leave it out to get the default"
             raise KafkaError(ErrorCode.INVALID_CONFIG, message)
         configs[config.name] = config.value
-    return await broker.topics.create(
-        topic.name,
-        partition_count=topic.num_partitions,
-        replication_factor=topic.replication_factor,
-        assignment=assignment or None,
-        configs=configs,
-        validate_only=validate_only,
-    )
+    return NewTopic(topic.name, topic.num_partitions, topic.replication_factor, assignment or None, configs)
 
 
-def _describe(broker: "Broker", topic: TopicImage, result: CreatableTopicResult, validate_only: bool) -> None:
+def _describe(topic: TopicImage, result: CreatableTopicResult, validate_only: bool) -> None:
     if not validate_only:
         result.topic_id = topic.topic_id
     result.num_partitions = len(topic.partitions)
     result.replication_factor = len(topic.partitions[0].replicas)
-    result.configs = [
+
+
+def _configs(broker: "Broker", topic: TopicImage) -> list[CreatableTopicConfigs]:
+    return [
         CreatableTopicConfigs(
             name=entry.name,
             value=entry.value,

@@ -9,33 +9,30 @@ sessions, v13 topic ids.
 import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ottla.broker.conversion import FIRST_VERSION_AS_STORED, records_for
 from ottla.broker.park import wait_for_growth
 from ottla.broker.request import Answer, Request
 from ottla.broker.sessions import Session, TopicKey, Wanted
 from ottla.log.walk import WouldWaitError
-from ottla.record.compression import Codec
-from ottla.record.convert import downconvert
+from ottla.ports import FileSlice
 from ottla.replica.partition import READ_COMMITTED, Partition, Read
-from ottla.replica.validate import MOST_DECOMPRESSED_BYTES
-from ottla.wire.api.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
-from ottla.wire.errors import ErrorCode, KafkaError, ProtocolError
+from ottla.wire.api.fetch import FetchableTopicResponse, FetchPartition, FetchRequest, FetchResponse, PartitionData
+from ottla.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
-
-BATCH_PREFIX_BYTES = 61
-FIRST_VERSION_AS_STORED = 10
-"""Before it, records are looked at or rewritten, and so are in memory."""
 
 MOST_BYTES_REWRITTEN = 1024 * 1024
 """What one reply to an old client holds in memory, if its first batch is not larger: it may never be read."""
 
 
 class _Found(NamedTuple):
-    """What one partition gives: its part of the reply, and what was read for it."""
+    """What one partition gives: its part of the reply, and what was read for it, if all was well."""
 
     topic: TopicKey
+    asked: FetchPartition
     data: PartitionData
+    partition: Partition | None
     read: Read | None
 
 
@@ -68,7 +65,9 @@ def _answer_or_wait(
 ) -> Answer:
     body: FetchRequest = request.body
     if first.size >= body.min_bytes or first.failed or body.max_wait_ms <= 0 or not wanted:
-        return _answer(broker, request, session, first)
+        if request.version < FIRST_VERSION_AS_STORED and first.size:
+            return _answer_converted(broker, request, session, wanted, first)
+        return _answer(request, session, first)
     return _answer_later(broker, request, session, wanted, first)
 
 
@@ -77,11 +76,32 @@ async def _answer_later(
 ) -> FetchResponse:
     body: FetchRequest = request.body
     await wait_for_growth(first.partitions, body.min_bytes - first.size, body.max_wait_ms, request.caller)
+    return await _look_again(broker, request, session, wanted)
+
+
+async def _look_again(broker: "Broker", request: Request, session: Session, wanted: list[Wanted]) -> FetchResponse:
     try:
-        second = _look(broker, body, request.version, wanted, wait=False)
+        second = _look(broker, request.body, request.version, wanted, wait=False)
     except WouldWaitError:
         second = await _look_on_disk(broker, request, wanted)
-    return await _now(_answer(broker, request, session, second))
+    if request.version < FIRST_VERSION_AS_STORED:
+        await _convert(broker, request, second)
+    return _answer(request, session, second)
+
+
+async def _answer_converted(
+    broker: "Broker", request: Request, session: Session, wanted: list[Wanted], first: _Round
+) -> FetchResponse:
+    """The way of old clients: their records are read into memory, looked at and perhaps rewritten, off the loop."""
+    body: FetchRequest = request.body
+    marks = [partition.high_watermark for partition in first.partitions]
+    if await _convert(broker, request, first) or first.failed or body.max_wait_ms <= 0 or body.min_bytes <= 0:
+        return _answer(request, session, first)
+    # What was found has nothing for this client. It waits as if nothing had been found, or it would ask in circles;
+    # unless there was more to find in the meantime.
+    if marks == [partition.high_watermark for partition in first.partitions]:
+        return await _answer_later(broker, request, session, wanted, first._replace(size=0))
+    return await _look_again(broker, request, session, wanted)
 
 
 async def _answer_from_disk(
@@ -111,7 +131,7 @@ def _look(broker: "Broker", body: FetchRequest, version: int, wanted: list[Wante
     failed = False
     for topic, asked in wanted:
         data = PartitionData(partition_index=asked.partition, high_watermark=-1, aborted_transactions=None, records=b"")
-        read = None
+        partition = read = None
         try:
             if asked.partition_max_bytes < 0:
                 raise KafkaError(ErrorCode.INVALID_FETCH_SIZE, f"max bytes are {asked.partition_max_bytes}")
@@ -133,7 +153,7 @@ def _look(broker: "Broker", body: FetchRequest, version: int, wanted: list[Wante
         except KafkaError as error:
             data.error_code = error.code
             failed = True
-        found.append(_Found(topic, data, read))
+        found.append(_Found(topic, asked, data, partition, read))
     return _Round(found, partitions, size, failed)
 
 
@@ -146,54 +166,44 @@ def _describe(data: PartitionData, read: Read, body: FetchRequest) -> None:
         data.aborted_transactions = []
 
 
-def _answer(broker: "Broker", request: Request, session: Session, found: _Round) -> Answer:
-    if request.version < FIRST_VERSION_AS_STORED and found.size:
-        return _converted(broker, request, session, found)
-    for one in found.found:
-        if one.read is not None and one.read.records is not None:
-            one.data.records = one.read.records  # type: ignore[assignment]
-    return _response(request, session, found)
-
-
-async def _converted(broker: "Broker", request: Request, session: Session, found: _Round) -> FetchResponse:
-    """The way of old clients: their records are read into memory, looked at and perhaps rewritten, off the loop."""
+async def _convert(broker: "Broker", request: Request, found: _Round) -> bool:
+    """Put what was read into the form that an old client understands; whether there is anything to tell it."""
     loop = asyncio.get_running_loop()
+    body: FetchRequest = request.body
+    size = 0
+    failed = False
     for one in found.found:
-        if one.read is None or one.read.records is None:
+        if one.partition is None or one.read is None or one.read.records is None:
             continue
+
+        def read_on(offset: int, one: _Found = one, minimum_one: bool = size == 0) -> FileSlice | None:
+            assert one.partition is not None
+            return one.partition.read(
+                offset,
+                min(one.asked.partition_max_bytes, MOST_BYTES_REWRITTEN),
+                isolation=body.isolation_level,
+                replica_id=body.replica_id,
+                minimum_one=minimum_one,
+                wait=True,
+            ).records
+
         limit = broker.config.fetch_max_bytes
+        arguments = (request.version, one.read.records, one.asked.fetch_offset, limit, read_on)
         try:
-            one.data.records = await loop.run_in_executor(None, _records_for, one.read, request.version, limit)
+            one.data.records = await loop.run_in_executor(None, records_for, *arguments)
+            size += len(one.data.records)
         except KafkaError as error:
             one.data.error_code = error.code
             one.data.records = b""
-    return _response(request, session, found)
+            failed = True
+    return failed or size > 0
 
 
-def _records_for(read: Read, version: int, limit: int) -> bytes:
-    data = read.records.read() if read.records is not None else b""
-    try:
-        if version < 4:
-            return downconvert(data, 0 if version < 2 else 1, MOST_DECOMPRESSED_BYTES)[:limit]
-    except ProtocolError as error:
-        raise KafkaError(error.code, str(error)) from error
-    if _has_zstd(data):
-        raise KafkaError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Fetch v10 or later, not v{version}")
-    return data
-
-
-def _has_zstd(data: bytes) -> bool:
-    position = 0
-    while len(data) - position >= BATCH_PREFIX_BYTES:
-        if data[position + 22] & 0x07 == Codec.ZSTD:
-            return True
-        position += 12 + int.from_bytes(data[position + 8 : position + 12], "big")
-    return False
-
-
-def _response(request: Request, session: Session, found: _Round) -> FetchResponse:
+def _answer(request: Request, session: Session, found: _Round) -> FetchResponse:
     topics: dict[TopicKey, FetchableTopicResponse] = {}
     for one in found.found:
+        if request.version >= FIRST_VERSION_AS_STORED and one.read is not None and one.read.records is not None:
+            one.data.records = one.read.records  # type: ignore[assignment]
         if not session.keep(one.topic, one.data, bool(one.data.records is not None and len(one.data.records))):
             continue
         topic = topics.get(one.topic)

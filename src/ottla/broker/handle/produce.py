@@ -8,6 +8,7 @@ the only way to tell.
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.broker.internal_topics import check_not_internal
 from ottla.broker.request import Answer, Request
 from ottla.replica.partition import Partition
 from ottla.replica.validate import Checked, check_records
@@ -67,6 +68,7 @@ def _find(
         if body.acks not in (-1, 0, 1):
             raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks = {body.acks} is none of -1, 0 and 1")
         partition = broker.leader(topic, data.index)
+        check_not_internal(partition.topic)
         if body.acks == -1:
             partition.check_in_sync()
         parts.append(_Part(partition, data.records, result))

@@ -1,0 +1,21 @@
+"""LeaveGroup (13): leave a classic group. From v3 on several members at a time, also static ones by their names."""
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.request import Answer, Request
+from ottla.coordinator.group.shard import GroupShard
+from ottla.wire.api.leave_group import LeaveGroupRequest, LeaveGroupResponse
+from ottla.wire.errors import KafkaError
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+
+def handle(broker: "Broker", request: Request) -> Answer:
+    """Have the group decide."""
+    body: LeaveGroupRequest = request.body
+    return broker.groups.ask(request, body.group_id, GroupShard.leave_group, body, _refuse)
+
+
+def _refuse(error: KafkaError) -> LeaveGroupResponse:
+    return LeaveGroupResponse(error_code=error.code)

@@ -1,0 +1,155 @@
+"""Where offsets are reset to: which partitions, and how far; and offsets as a file."""
+
+import csv
+import io
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import typer
+
+from ottla.client.cluster import Cluster, TopicPartition
+from ottla.client.groups import GroupOffset
+from ottla.client.offsets import EARLIEST, LATEST, NO_OFFSET, list_offsets
+from ottla.wire.errors import ErrorCode, KafkaError
+
+MS_PER_SECOND = 1000
+
+_DURATION = re.compile(
+    r"P(?:(?P<days>\d+)D)?(?:T(?:(?P<hours>\d+)H)?(?:(?P<minutes>\d+)M)?(?:(?P<seconds>\d+(?:\.\d+)?)S)?)?"
+)
+_SECONDS = {"days": 86_400, "hours": 3600, "minutes": 60, "seconds": 1}
+
+
+def parse_datetime(text: str) -> int:
+    """Read a time in ISO 8601 as milliseconds; without a zone it is UTC.
+
+    >>> parse_datetime("2024-05-01T12:00:00.250"), parse_datetime("2024-05-01T14:00:00+02:00")
+    (1714564800250, 1714564800000)
+    """
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(
+            f"{text!r} is no time; write one such as 2024-05-01T12:00:00 (UTC) or 2024-05-01T14:00:00+02:00",
+            param_hint="--to-datetime",
+        ) from None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * MS_PER_SECOND)
+
+
+def parse_duration(text: str) -> int:
+    """Read a duration in ISO 8601 as milliseconds.
+
+    >>> parse_duration("P1DT2H"), parse_duration("PT0.5S")
+    (93600000, 500)
+    """
+    match = _DURATION.fullmatch(text)
+    found = {} if match is None else {unit: value for unit, value in match.groupdict().items() if value is not None}
+    if not found:
+        raise typer.BadParameter(
+            f"{text!r} is no duration; write one such as P7D, PT1H30M or P1DT12H", param_hint="--by-duration"
+        )
+    return round(sum(float(value) * _SECONDS[unit] for unit, value in found.items()) * MS_PER_SECOND)
+
+
+def parse_topic(text: str) -> tuple[str, list[int] | None]:
+    """Read `TOPIC`, which means all its partitions, or `TOPIC:0,1`.
+
+    >>> parse_topic("orders"), parse_topic("orders:0,2")
+    (('orders', None), ('orders', [0, 2]))
+    """
+    name, colon, chosen = text.partition(":")
+    indexes = chosen.split(",") if colon else []
+    if not name or not all(index.isdecimal() for index in indexes):
+        raise typer.BadParameter(f"{text!r} is neither TOPIC nor TOPIC:0,1,2", param_hint="--topic")
+    return name, [int(index) for index in indexes] if colon else None
+
+
+async def find_partitions(cluster: Cluster, topics: Iterable[tuple[str, list[int] | None]]) -> list[TopicPartition]:
+    """The partitions that such words mean, each of which must exist."""
+    found: list[TopicPartition] = []
+    for name, chosen in topics:
+        there = await cluster.partitions(name)
+        for index in chosen or []:
+            if index not in there:
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                    f"topic {name!r} has partitions 0 to {len(there) - 1}, not {index}",
+                )
+        found += [TopicPartition(name, index) for index in (there if chosen is None else chosen)]
+    return sorted(set(found))
+
+
+def read_offsets(text: str) -> dict[TopicPartition, int]:
+    """Read lines of `topic,partition,offset`, as `--export` and Kafka's tools write them.
+
+    >>> read_offsets('orders,0,15\\n"orders",1,20\\n')
+    {TopicPartition(topic='orders', partition=0): 15, TopicPartition(topic='orders', partition=1): 20}
+    """
+    found: dict[TopicPartition, int] = {}
+    for number, row in enumerate(csv.reader(io.StringIO(text)), 1):
+        if not row:
+            continue
+        if len(row) != 3 or not row[1].strip().isdecimal() or not row[2].strip().isdecimal():
+            raise ValueError(f"line {number} is {','.join(row)!r}, and not topic,partition,offset")
+        found[TopicPartition(row[0], int(row[1]))] = int(row[2])
+    if not found:
+        raise ValueError("there is no line in it")
+    return found
+
+
+def write_offsets(offsets: Mapping[TopicPartition, int]) -> str:
+    """What `read_offsets` reads."""
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows((*place, offset) for place, offset in offsets.items())
+    return text.getvalue()
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where offsets go. One of these is set; none means that they stay where they are."""
+
+    time_ms: int | None = None
+    """A time, or one of the ends."""
+    shift_by: int | None = None
+    offset: int | None = None
+    offsets: Mapping[TopicPartition, int] | None = None
+
+
+async def find_offsets(
+    cluster: Cluster,
+    places: Iterable[TopicPartition],
+    committed: Mapping[TopicPartition, GroupOffset],
+    target: Target,
+) -> dict[TopicPartition, int]:
+    """The new offset of each partition, which is never outside what the partition has."""
+    wanted = list(places)
+    if target.time_ms is not None:
+        found = await list_offsets(cluster, dict.fromkeys(wanted, target.time_ms))
+        late = [place for place, offset in found.items() if offset == NO_OFFSET]
+        # Nothing is as late as that time: what comes next will be.
+        return {**found, **await list_offsets(cluster, dict.fromkeys(late, LATEST))} if late else found
+    if target.offset is None and target.offsets is None:
+        wanted = _with_offsets(wanted, committed, target.shift_by)
+    if target.offset is not None:
+        chosen = dict.fromkeys(wanted, target.offset)
+    elif target.offsets is not None:
+        chosen = {place: target.offsets[place] for place in wanted}
+    else:
+        chosen = {place: committed[place].offset + (target.shift_by or 0) for place in wanted}
+    first = await list_offsets(cluster, dict.fromkeys(wanted, EARLIEST))
+    last = await list_offsets(cluster, dict.fromkeys(wanted, LATEST))
+    return {place: min(max(offset, first[place]), last[place]) for place, offset in chosen.items()}
+
+
+def _with_offsets(
+    places: list[TopicPartition], committed: Mapping[TopicPartition, GroupOffset], shift_by: int | None
+) -> list[TopicPartition]:
+    missing = [place for place in places if place not in committed]
+    if missing and shift_by is not None:
+        names = ", ".join(f"{place.topic}-{place.partition}" for place in missing)
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"nothing is committed for {names}: there is nothing to shift from")
+    return [place for place in places if place in committed]
