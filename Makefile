@@ -5,10 +5,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST_ARGS ?= -n 2
 
-.PHONY: help demo test check unit setup conformance fuzz crash power-cut bench-codec bench-growth clean
+.PHONY: help demo test check unit setup conformance fuzz crash power-cut group-histories bench-codec bench-growth \
+	bench-groups clean
 
 help:  ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(READY)  ## see it work
 	@$(BIN)/ottla demo
@@ -47,11 +48,17 @@ crash: $(READY)  ## kill a broker 200 times under load, and look for every ackno
 power-cut: $(READY)  ## a thousand simulated power cuts and more for each flush policy
 	@$(BIN)/python -m tests.sim --seeds 1000
 
+group-histories: $(READY)  ## thousands of random histories of groups against the invariants
+	@$(BIN)/python -m tests.sim.groups --seeds 2000
+
 bench-codec: $(READY)  ## the codec side by side with its peers
 	@$(BIN)/python -m bench.codec
 
 bench-growth: $(READY)  ## what partitions and log size cost
 	@$(BIN)/python -m bench.growth
+
+bench-groups: $(READY)  ## what members and groups cost
+	@$(BIN)/python -m bench.groups
 
 clean:  ## remove what was built
 	@rm -rf $(VENV) build .oracles src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
