@@ -14,6 +14,7 @@ from ottla.wire.errors import ErrorCode
 
 TIMEOUT_MS = 300_000
 SESSION_MS = 120_000
+MOST_ROUNDS = 100
 
 
 def _check(code: int, what: str) -> None:
@@ -85,8 +86,8 @@ class ConsumerMember:
         """How many partitions it has."""
         return sum(len(topic.partitions) for topic in self.owned)
 
-    async def heartbeat(self) -> bool:
-        """Send one, with what it has if that has changed; whether anything changed."""
+    async def heartbeat(self) -> None:
+        """Send one, and take what is given."""
         request = ConsumerGroupHeartbeatRequest(
             group_id=self._group, member_id=self.member_id, member_epoch=self.epoch, topic_partitions=self.owned
         )
@@ -96,17 +97,16 @@ class ConsumerMember:
         reply = await self._connection.request(request, timeout_ms=TIMEOUT_MS)
         _check(reply.error_code, "ConsumerGroupHeartbeat")
         self.heartbeats += 1
-        changed: bool = reply.member_epoch != self.epoch
         self.epoch = reply.member_epoch
-        if reply.assignment is not None and reply.assignment.topic_partitions != self.owned:
+        if reply.assignment is not None:
             self.owned = reply.assignment.topic_partitions
-            changed = True
-        return changed
 
 
-async def rounds_until_settled(members: Sequence[ConsumerMember]) -> int:
-    """Heartbeats of all, round by round, until nothing changes for anybody; how many rounds."""
-    rounds = 0
-    while any(await asyncio.gather(*(member.heartbeat() for member in members))):
-        rounds += 1
-    return rounds
+async def settle(members: Sequence[ConsumerMember], partition_count: int) -> int:
+    """Heartbeats of all, round by round, until every partition is held and all are in one epoch; how many rounds."""
+    for rounds in range(1, MOST_ROUNDS):
+        await asyncio.gather(*(member.heartbeat() for member in members))
+        held = [member.partition_count for member in members]
+        if sum(held) == partition_count and max(held) - min(held) <= 1 and len({one.epoch for one in members}) == 1:
+            return rounds
+    raise RuntimeError(f"after {MOST_ROUNDS} rounds {sum(held)} of {partition_count} partitions are held")

@@ -26,7 +26,7 @@ from ottla.wire.api.offset_commit import OffsetCommitRequest, OffsetCommitReques
 from ottla.wire.api.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from ottla.wire.errors import ErrorCode
 
-from .group_members import ClassicMember, ConsumerMember, rounds_until_settled
+from .group_members import ClassicMember, ConsumerMember, settle
 from .process import BrokerProcess
 
 TOPIC = "read"
@@ -93,16 +93,12 @@ async def _create_topic(port: int, partitions: int) -> None:
         await AdminClient(cluster).create_topics([NewTopic(TOPIC, partitions)])
 
 
-async def _form(members: Sequence[ClassicMember] | Sequence[ConsumerMember]) -> float:
+async def _form(members: Sequence[ClassicMember] | Sequence[ConsumerMember], partition_count: int) -> float:
     began = time.perf_counter()
     if isinstance(members[0], ClassicMember):
         await asyncio.gather(*(member.take_part() for member in members if isinstance(member, ClassicMember)))
     else:
-        consumers = [member for member in members if isinstance(member, ConsumerMember)]
-        await rounds_until_settled(consumers)
-        held = [consumer.partition_count for consumer in consumers]
-        if max(held) - min(held) > 1:
-            raise RuntimeError(f"partitions are not shared evenly: {min(held)} to {max(held)}")
+        await settle([member for member in members if isinstance(member, ConsumerMember)], partition_count)
     return time.perf_counter() - began
 
 
@@ -121,9 +117,9 @@ async def members_cost(protocol: str, size: int) -> MembersCost:
             members = [ClassicMember(connection, "group", TOPIC) for connection in connections]
         else:
             members = [ConsumerMember(one, "group", TOPIC, number) for number, one in enumerate(connections)]
-        form_seconds = await _form(members[:-1])
+        form_seconds = await _form(members[:-1], size * 2)
         resident_bytes = broker.resident_bytes - before_bytes
-        one_more_seconds = await _form(members)
+        one_more_seconds = await _form(members, size * 2)
         for connection in connections:
             await connection.close()
         return MembersCost(protocol, size, form_seconds, one_more_seconds, resident_bytes)

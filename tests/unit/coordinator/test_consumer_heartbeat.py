@@ -266,3 +266,29 @@ def test_tools_see_what_members_have_and_are_meant_to_have() -> None:
     assert (a.subscribed_topic_names, a.member_type) == (["orders"], 1)
     assert [(one.topic_name, one.partitions) for one in a.assignment.topic_partitions] == [("orders", [0, 1, 2, 3])]
     assert [(one.topic_name, one.partitions) for one in a.target_assignment.topic_partitions] == [("orders", [0, 1])]
+
+
+class TestLargeGroups:
+    """Where an assignment takes its time, they are not made one for each member that comes."""
+
+    @staticmethod
+    def grown() -> tuple[ConsumerWorld, list[Consumer]]:
+        world = ConsumerWorld({"orders": 300})
+        return world, [Consumer(world, f"member-{number}").join() for number in range(150)]
+
+    def test_members_that_come_together_are_given_partitions_together(self) -> None:
+        world, consumers = self.grown()
+        assert world.state == "Assigning"
+        assert world.described().assignment_epoch == 100
+        assert (consumers[-1].held, consumers[-1].epoch) == (set(), 100)
+        world.pass_time(1000)
+        assert world.described().assignment_epoch == 150
+        world.settle(*consumers)
+        assert all(len(consumer.held) == 2 for consumer in consumers)
+
+    def test_an_assignment_that_was_put_off_is_made_after_a_restart(self) -> None:
+        world, consumers = self.grown()
+        world.restart()
+        world.pass_time(1000)
+        world.settle(*consumers)
+        assert all(len(consumer.held) == 2 for consumer in consumers)

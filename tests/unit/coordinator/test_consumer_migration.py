@@ -5,6 +5,7 @@ import pytest
 from ottla.coordinator.group.classic import ClassicGroup
 from ottla.coordinator.group.consumer import ConsumerGroup
 from ottla.wire.api.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from ottla.wire.api.leave_group import LeaveGroupRequest, MemberIdentity
 from ottla.wire.api.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -262,9 +263,24 @@ class TestClassicMembers:
         old.member_id, old.generation = "new", new.epoch
         assert old.heartbeat() is ErrorCode.UNKNOWN_MEMBER_ID
         assert old.sync().error is ErrorCode.UNKNOWN_MEMBER_ID
-        reply = old.leave().reply
-        assert [ErrorCode(one.error_code) for one in reply.members] == [ErrorCode.UNKNOWN_MEMBER_ID]
         assert "new" in world.group.members
+
+    def test_an_administrator_removes_members_of_the_consumer_protocol_by_the_classic_request(self) -> None:
+        world, old, new = mixed()
+        Consumer(world, "at the desk", instance_id="desk").join()
+        identities = [MemberIdentity(group_instance_id="desk"), MemberIdentity(member_id="new")]
+        identities += [MemberIdentity(member_id="stranger")]
+        request = LeaveGroupRequest(group_id="group", members=identities)
+        reply = world.ask(world.subject.leave_group, request, 5).reply
+        assert [ErrorCode(one.error_code) for one in reply.members] == [
+            ErrorCode.NONE,
+            ErrorCode.NONE,
+            ErrorCode.UNKNOWN_MEMBER_ID,
+        ]
+        assert new.send(member_epoch=new.epoch).error is ErrorCode.UNKNOWN_MEMBER_ID
+        assert kind(world) is ClassicGroup
+        finish_round(world, [(old, old.join())])
+        assert old.held == ORDERS
 
     def test_one_that_was_out_and_does_not_know_it_is_told_when_it_joins_with_what_it_had(self) -> None:
         world, old, new = mixed()

@@ -4,6 +4,7 @@ import time
 
 import pytest
 
+from ottla.coordinator.group.consumer import regex
 from ottla.coordinator.group.consumer.regex import TopicPattern
 from ottla.wire.errors import ErrorCode, KafkaError
 
@@ -111,6 +112,15 @@ def test_what_is_no_expression_is_refused_and_leaves_no_trace() -> None:
     assert answer.error is ErrorCode.INVALID_REGULAR_EXPRESSION
     assert "orders(" in answer.reply.error_message
     assert world.log == []
+
+
+def test_a_broker_without_the_library_says_so_and_serves_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regex, "re2", None)
+    world = ConsumerWorld()
+    answer = world.beat(member_id="a", rebalance_timeout_ms=1, subscribed_topic_regex="o.*", topic_partitions=[])
+    assert answer.error is ErrorCode.INVALID_REGULAR_EXPRESSION
+    assert "google-re2 is not installed" in answer.reply.error_message
+    assert len(Consumer(world, "b").join().held) == 4
 
 
 @pytest.mark.parametrize(

@@ -201,11 +201,9 @@ def _leaves(core: Core, identity: MemberIdentity, leaving: dict[str, None]) -> M
     response = MemberResponse(member_id=identity.member_id, group_instance_id=identity.group_instance_id)
     try:
         named = core.state.static_member(identity.group_instance_id)
-        # An administrator removes static members by their names alone.
+        # An administrator removes members of both protocols by this request, static ones by their names alone.
         member_id = named.member_id if named is not None and not identity.member_id else identity.member_id
         member = existing_member(core.state, member_id, identity.group_instance_id)
-        if not member.is_classic:
-            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"member {member_id!r} speaks the consumer protocol")
         leaving[member.member_id] = None
     except KafkaError as error:
         response.error_code = error.code

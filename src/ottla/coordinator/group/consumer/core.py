@@ -12,6 +12,11 @@ from ottla.coordinator.group.consumer.watch import Watch
 from ottla.coordinator.group.context import Context
 from ottla.coordinator.outcome import Record
 
+LARGE_GROUP = 100
+ASSIGNMENT_PAUSE_MS = 1000
+"""In a group with that many members, assignments are not made more often than this. A thousand members that start at
+once make a few assignments then and not a thousand; each learns of its own with its next heartbeat."""
+
 
 class Core:
     """A group from the inside."""
@@ -41,11 +46,23 @@ class Core:
 
     def step(self, now_ms: int, draft: Draft, member: Member, owned: Partitions | None) -> Member:
         """Decide who is meant to have what, if need be, and take a member a step towards it."""
-        draft.assign()
+        next_ms = self.state.assignment_time_ms + ASSIGNMENT_PAUSE_MS
+        if len(self.state.members) >= LARGE_GROUP and next_ms - ASSIGNMENT_PAUSE_MS <= now_ms < next_ms:
+            if draft.epoch > self.state.assignment_epoch:
+                self.watch.decide_at(next_ms)
+        else:
+            draft.assign()
         moved = draft.reconcile(member, owned)
         if moved is not member:
             self.watch.reconciled(now_ms, moved)
         return moved
+
+    def decide(self, now_ms: int) -> list[Record]:
+        """Decide who is meant to have what: it was put off."""
+        draft = self.draft(now_ms)
+        if self.state.members:
+            draft.assign()
+        return draft.records
 
     def part(self, now_ms: int, leaving: Collection[str]) -> list[Record]:
         """Members go. Who gets what they had is decided when the next member is heard of.

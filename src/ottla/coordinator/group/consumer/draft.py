@@ -33,6 +33,7 @@ class Draft:
     def __init__(self, context: Context, state: GroupState, patterns: dict[str, TopicPattern], now_ms: int) -> None:
         self.records: list[Record] = []
         self.epoch = state.epoch
+        self.assignment_epoch = state.assignment_epoch
         self._context = context
         self._state = state
         self._patterns = patterns
@@ -90,7 +91,7 @@ class Draft:
 
     def assign(self) -> None:
         """Decide who is meant to have what, if that is not decided for this epoch."""
-        if self.epoch == self._state.assignment_epoch:
+        if self.epoch == self.assignment_epoch:
             return
         group_id, members = self._state.group_id, self.members
         topic_ids = self._topic_ids({self._topics(member) for member in members.values()})
@@ -117,6 +118,7 @@ class Draft:
 
     def mark_assigned(self) -> None:
         """Write down that this is decided for this epoch, and when."""
+        self.assignment_epoch = self.epoch
         key = ConsumerGroupTargetAssignmentMetadataKey(group_id=self._state.group_id)
         value = ConsumerGroupTargetAssignmentMetadataValue(
             assignment_epoch=self.epoch, assignment_timestamp=self._now_ms
@@ -129,14 +131,14 @@ class Draft:
         return found if found is not None else self._state.targets.get(member_id, partitions.NONE)
 
     def reconcile(self, member: Member, owned: Partitions | None) -> Member:
-        """Take a member a step towards that; `assign` comes first."""
+        """Take a member a step towards what was decided last."""
         also_itself = {member.member_id} | {gone for gone, still in self._changed.items() if still is None}
 
         def is_free(topic_id: bytes, index: int) -> bool:
             owner = self._state.owner(topic_id, index)
             return owner is None or owner in also_itself
 
-        current = reconcile(member.current, self.epoch, self.target(member.member_id), owned, is_free)
+        current = reconcile(member.current, self.assignment_epoch, self.target(member.member_id), owned, is_free)
         if current is member.current:
             return member
         self.records.append(current.record(self._state.group_id, member.member_id))

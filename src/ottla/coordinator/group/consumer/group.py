@@ -150,14 +150,23 @@ class ConsumerGroup:
         return Outcome(records=draft.records)
 
     def expire(self, now_ms: int, timer: tuple[str, ...]) -> Outcome:
-        """A timer of this group is due: the member that it is about did not do something in time, and is out."""
+        """A timer of this group is due: mostly a member did not do something in time, and is out."""
         match timer:
+            case ("assign",):
+                return self._decided(now_ms)
             case (what, member_id) if what in FAILURES and member_id in self.members:
                 is_done = self.members[member_id].current.progress is not Progress.UNREVOKED_PARTITIONS
                 if what == REBALANCE and is_done:
                     return Outcome()
                 return Outcome(records=self._core.part(now_ms, [member_id]))
         return Outcome()
+
+    def _decided(self, now_ms: int) -> Outcome:
+        try:
+            return Outcome(records=self._core.decide(now_ms))
+        except KafkaError:
+            # An assignor of somebody's own failed. The next heartbeat tries again, and is told.
+            return Outcome()
 
 
 def _answered(

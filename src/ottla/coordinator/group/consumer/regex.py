@@ -3,10 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-import re2  # type: ignore[import-untyped]
-
 from ottla.cluster.names import is_internal
 from ottla.wire.errors import ErrorCode, KafkaError
+
+# There are machines for which nobody has built it. All else works there.
+try:
+    import re2  # type: ignore[import-untyped]
+except ImportError:
+    re2 = None
 
 LONGEST_EXPRESSION = 10_000
 LARGEST_PROGRAM = 1_000
@@ -48,6 +52,9 @@ class TopicPattern:
 
 
 def _compiled(expression: str) -> Any:
+    if re2 is None:
+        message = "this broker takes no regular expressions: google-re2 is not installed there; subscribe to names"
+        raise KafkaError(ErrorCode.INVALID_REGULAR_EXPRESSION, message)
     if len(expression) > LONGEST_EXPRESSION:
         raise _invalid(expression, f"{len(expression)} characters are more than {LONGEST_EXPRESSION}")
     options = re2.Options()

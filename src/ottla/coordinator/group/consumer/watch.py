@@ -11,6 +11,8 @@ JOIN = "join"
 """A classic member did not join again when it was told to."""
 SYNC = "sync"
 """A classic member joined and did not fetch its assignment."""
+ASSIGN = "assign"
+"""An assignment that was put off is to be made."""
 FAILURES = frozenset({SESSION, REBALANCE, JOIN, SYNC})
 
 
@@ -50,6 +52,10 @@ class Watch:
             self.begin(now_ms, REBALANCE, member)
         else:
             self.end(REBALANCE, member.member_id)
+
+    def decide_at(self, deadline_ms: int) -> None:
+        """An assignment is put off until then."""
+        self._context.timers.set((self._group_id, ASSIGN), deadline_ms)
 
     def forget(self, member_id: str) -> None:
         """The member is gone."""
