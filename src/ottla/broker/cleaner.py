@@ -4,8 +4,10 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from ottla.log.clean import Compaction, Dirt, find_dirt, is_due
+from ottla.broker.idle import open_idle
+from ottla.log.clean import Compaction, Dirt, compaction_is_due, find_dirt, is_due
 from ottla.replica.partition import Partition
+from ottla.wire.errors import KafkaError, ProtocolError
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -23,13 +25,19 @@ class Cleaner:
         """Compact what is due; how many logs that were."""
         if not self._broker.config.log_cleaner_enable:
             return 0
+        await open_idle(self._broker, compaction_is_due)
         due = sorted(
             ((dirt.ratio, partition) for partition in self._candidates() if (dirt := self._due(partition)) is not None),
             key=lambda found: found[0],
             reverse=True,
         )
         for _, partition in due:
-            await self._compact(partition)
+            try:
+                await self._compact(partition)
+            except (KafkaError, OSError, ProtocolError) as error:
+                # Retention or a deletion was faster, the disk is full, or the log is damaged. What is not swapped in
+                # yet is worth nothing, and the other logs need not wait.
+                log.warning("%s: compaction was given up: %s", partition.name, error)
         return len(due)
 
     def _candidates(self) -> list[Partition]:
@@ -58,13 +66,8 @@ class Cleaner:
             broker.disk, found, dirt, broker.clock.now_ms(), map_bytes=broker.config.log_cleaner_dedupe_buffer_size
         )
         await loop.run_in_executor(None, compaction.build_map)
-        for group in list(compaction.groups()):
-            try:
-                state = await loop.run_in_executor(None, compaction.rewrite, group)
-            except OSError as error:
-                # Retention may have been faster, or the disk is full; what is not swapped in yet is worth nothing.
-                log.warning("%s: compaction was given up: %s", partition.name, error)
-                return
+        for group in await loop.run_in_executor(None, list, compaction.groups()):
+            state = await loop.run_in_executor(None, compaction.rewrite, group)
             found.replace_segments(group, state)
         compaction.finish()
         log.info("%s: compacted from %d to %d bytes", partition.name, before, found.size)

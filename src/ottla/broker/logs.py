@@ -9,14 +9,17 @@ import logging
 from collections.abc import Iterable, Mapping
 from threading import Lock
 
+from ottla.broker.folders import Deletions, Folders, folder_of
+from ottla.broker.recovering import Recoverer
 from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
 from ottla.config.broker import BrokerConfig
 from ottla.config.topic import TopicConfig
 from ottla.log import checkpoint
-from ottla.log.checkpoint import LogState, Marks
+from ottla.log.checkpoint import Marks
 from ottla.log.files import OpenFiles
-from ottla.log.log import DELETE_SUFFIX, Log
-from ottla.log.metadata import METADATA_FILE, read_topic_id, write_topic_id
+from ottla.log.log import Log
+from ottla.log.metadata import DELETE_SUFFIX, deleted_name
+from ottla.log.state import LogState
 from ottla.ports import Chance, Clock, Disk
 from ottla.replica.group_sync import GroupSync
 from ottla.replica.partition import Partition
@@ -24,14 +27,8 @@ from ottla.wire.errors import ErrorCode, KafkaError
 
 log = logging.getLogger("ottla.logs")
 
-
-STRAY_SUFFIX = "-stray"
-"""What the name of a folder ends in that was set aside because it may belong to another topic."""
-
-
-def folder_of(topic: str, index: int) -> str:
-    """Where a partition's log lies, as in Kafka."""
-    return f"{topic}-{index}"
+LOGS_PER_TURN = 50
+"""How many logs retention goes through at once; the event loop looks after others in between."""
 
 
 class Logs:
@@ -48,93 +45,48 @@ class Logs:
         self._opening = Lock()
         self._writing_marks = Lock()
         self._marks_written = GroupSync(self._write_marks)
+        self._deletions = Deletions(disk)
+        self._deletions_written = GroupSync(self._deletions.write)
+        self._folders = Folders(disk, clock, self._deletions)
         self.partitions: dict[tuple[str, int], Partition] = {}
         """The partitions that were used since the start."""
 
     async def recover(self, image: ClusterImage) -> None:
-        """Make the folders agree with the image; check the logs if the last stop was not a clean one."""
+        """Make the folders agree with the image; check the logs if the last stop was not a clean one.
+
+        KAFKA_STORAGE_ERROR, and nothing has changed, if the image cannot be that of these folders.
+        """
         loop = asyncio.get_running_loop()
         await loop.run_in_executor(None, self._recover, image)
 
     def _recover(self, image: ClusterImage) -> None:
-        states = checkpoint.take_clean(self._disk)
+        self._deletions.load(image)
+        self._folders.check_catalog(image)
+        states = checkpoint.take_clean(self._disk) or {}
         wanted = {
             folder_of(topic.name, partition.index): (topic, partition)
             for topic in image.topics.values()
             for partition in topic.partitions
         }
         self._topic_ids = {folder: topic.topic_id for folder, (topic, _) in wanted.items()}
-        if states is not None:
-            self._closed = {folder: state for folder, state in states.items() if folder in wanted}
-            leftovers: Iterable[str] = states.keys() - wanted.keys()
-        else:
-            leftovers = self._recover_each(wanted)
-        for folder in leftovers:
-            self._disk.remove_folder(folder)
+        self._closed = {folder: state for folder, state in states.items() if folder in wanted}
+        self._folders.sort(set(wanted))
+        self._recover_each(wanted)
+        self._disk.sync_folder()
+        self._deletions.finish_all()
         self.write_checkpoints()
 
-    def _recover_each(self, wanted: dict[str, tuple[TopicImage, PartitionImage]]) -> list[str]:
-        marks, claimed_starts = self._marks()
-        leftovers = []
-        for folder in self._disk.list():
-            if folder in wanted:
-                topic, partition = wanted[folder]
-                mark = marks.get(folder)
-                if not self._belongs(folder, topic.topic_id, mark):
-                    continue
-                # The marks of a topic that had the name before say nothing of this one.
-                known = mark if mark is not None and mark.topic_id == topic.topic_id else None
-                found = Log.open(
-                    self._disk,
-                    self._files,
-                    folder,
-                    self._topic_config(topic),
-                    self._clock,
-                    recovery_point=0 if known is None else known.recovery_point,
-                    start_offset=None if known is None else known.start_offset,
-                    chance=self._chance,
-                )
-                _report(found)
-                _apply_claim(found, claimed_starts.get(folder, 0))
+    def _recover_each(self, wanted: dict[str, tuple[TopicImage, PartitionImage]]) -> None:
+        """Open the logs that were not closed."""
+        unclean = [each for each in self._disk.list() if each in wanted and each not in self._closed]
+        if not unclean:
+            return
+        recoverer = Recoverer(self._disk, self._files, self._clock, self._chance, self._folders)
+        for folder in unclean:
+            topic, partition = wanted[folder]
+            found = recoverer.open(folder, topic, self._topic_config(topic))
+            if found is not None:
                 self._keep(topic, partition, found)
-            elif _is_leftover(self._disk, folder):
-                leftovers.append(folder)
-        return leftovers
-
-    def _belongs(self, folder: str, topic_id: bytes, mark: Marks | None) -> bool:
-        """Whether a folder is that of the topic of its name; if not, it goes, or is set aside if that is not sure."""
-        found = read_topic_id(self._disk, folder)
-        if found == topic_id:
-            return True
-        if found is None or (mark is not None and mark.topic_id == topic_id):
-            log.warning("%s: %s is missing or damaged, and is written anew", folder, METADATA_FILE)
-            write_topic_id(self._disk, folder, topic_id)
-            return True
-        if mark is not None and mark.topic_id == found:
-            # A topic of the same name that was deleted: its records must not come back.
-            self._disk.remove_folder(folder)
-            return False
-        aside = f"{folder[:200]}.{self._clock.now_ms()}{STRAY_SUFFIX}"
-        log.error(
-            "%s belongs to a topic with the id %s, its %s says, and the topic of that name has the id %s; it is kept "
-            "as %s, and the partition begins anew. To have it back, stop the broker, put it in the place of the new "
-            "one, and remove its %s and the data folder's %s",
-            *(folder, found.hex(), METADATA_FILE, topic_id.hex(), aside, METADATA_FILE, checkpoint.CLEAN_FILE),
-        )
-        self._disk.rename(folder, aside)
-        return False
-
-    def _marks(self) -> tuple[dict[str, Marks], dict[str, int]]:
-        """What was written down of each log; and, where only Kafka did so, the start offsets it claims."""
-        try:
-            marks = checkpoint.read_marks(self._disk)
-            if marks is not None:
-                return marks, {}
-            # Of Kafka's files, which have no checksum, none is trusted to say that something need not be checked.
-            return {}, checkpoint.read_offsets(self._disk, checkpoint.START_OFFSETS_FILE)
-        except ValueError as error:
-            log.error("%s; all logs are checked from their start, and deleted records may be back", error)
-            return {}, {}
 
     def _topic_config(self, topic: TopicImage) -> TopicConfig:
         return TopicConfig.of(topic.configs, self.config)
@@ -165,6 +117,7 @@ class Logs:
             return kept
 
     def _create(self, folder: str, config: TopicConfig, topic: TopicImage) -> Log:
+        self._folders.clear(folder)
         return Log.create(self._disk, self._files, folder, config, self._clock, topic.topic_id, chance=self._chance)
 
     def size_of(self, topic: str, index: int) -> int | None:
@@ -173,7 +126,15 @@ class Logs:
         if found is not None:
             return found.log.size
         state = self._closed.get(folder_of(topic, index))
-        return None if state is None else sum(segment.size for segment in state.segments)
+        return None if state is None else state.size
+
+    def closed(self) -> dict[str, LogState]:
+        """The logs, by folder, that were not opened since the start, and are as they were written down."""
+        return dict(self._closed)
+
+    def is_closed(self, topic: str, index: int) -> bool:
+        """Whether a log is one of those."""
+        return folder_of(topic, index) in self._closed
 
     async def create(self, topic: TopicImage, partitions: Iterable[PartitionImage]) -> None:
         """Make the folders of new partitions."""
@@ -181,13 +142,7 @@ class Logs:
         config = self._topic_config(topic)
 
         def make() -> list[tuple[PartitionImage, Log]]:
-            made = []
-            for partition in partitions:
-                folder = folder_of(topic.name, partition.index)
-                # A folder that is there belonged to a topic that no longer is.
-                self._disk.remove_folder(folder)
-                made.append((partition, self._create(folder, config, topic)))
-            return made
+            return [(each, self._create(folder_of(topic.name, each.index), config, topic)) for each in partitions]
 
         try:
             made = await loop.run_in_executor(None, make)
@@ -197,6 +152,15 @@ class Logs:
             ) from error
         for partition, found in made:
             self._keep(topic, partition, found)
+
+    async def begin_deletion(self, topic: TopicImage) -> None:
+        """Write down that a topic is to be deleted, before the catalog forgets it: `delete` is then sure to be done."""
+        self._deletions.begin(topic)
+        try:
+            await self._deletions_written.synced()
+        except OSError as error:
+            # On a full disk nothing is needed more than a deletion.
+            log.warning("%s: after a crash its folders would be set aside, not removed: %s", topic.name, error)
 
     async def delete(self, topic: TopicImage) -> None:
         """Remove a topic's partitions; those who wait on them are let go."""
@@ -211,9 +175,20 @@ class Logs:
                 doomed.append(found.log.delete())
             else:
                 doomed.append(folder)
-        loop = asyncio.get_running_loop()
-        for folder in doomed:
-            await loop.run_in_executor(None, self._disk.remove_folder, folder)
+        await asyncio.get_running_loop().run_in_executor(None, self._remove, topic, doomed)
+
+    def _remove(self, topic: TopicImage, folders: Iterable[str]) -> None:
+        doomed = []
+        for folder in folders:
+            name = folder if folder.endswith(DELETE_SUFFIX) else deleted_name(folder, topic.topic_id)
+            if folder != name and self._disk.exists(folder):
+                self._disk.rename(folder, name)
+            doomed.append(name)
+        # From here on a crash finds no folder under its old name.
+        self._disk.sync_folder()
+        self._deletions.finish(topic)
+        for name in doomed:
+            self._disk.remove_folder(name)
 
     def configure(self, topic: TopicImage, config: TopicConfig) -> None:
         """Put changed configs into effect."""
@@ -237,16 +212,27 @@ class Logs:
                 partition.log.flush()
 
     async def enforce_retention(self) -> None:
-        """Let old segments go."""
+        """Let old segments go, of logs that are open."""
+        partitions = list(self.partitions.values())
+        for first in range(0, len(partitions), LOGS_PER_TURN):
+            await self._enforce_retention(partitions[first : first + LOGS_PER_TURN])
+            await asyncio.sleep(0)
+
+    async def _enforce_retention(self, partitions: Iterable[Partition]) -> None:
         now_ms = self._clock.now_ms()
         shortened = []
-        for partition in list(self.partitions.values()):
+        for partition in partitions:
+            if self.partitions.get((partition.topic, partition.index)) is not partition:
+                # It was deleted while it waited for its turn.
+                continue
             removed = partition.log.expire(now_ms, partition.high_watermark)
             for gone in removed:
                 log.info("%s: segment %d goes: %s", partition.name, gone.base_offset, gone.reason)
+            partition.log.expire_producers(now_ms - self.config.producer_id_expiration_ms)
             if removed:
                 shortened.append(partition.log)
-            partition.log.expire_producers(now_ms - self.config.producer_id_expiration_ms)
+                # New segments were begun, and there may be thousands of such logs.
+                await asyncio.sleep(0)
         for each, error in (await self.settle_starts(shortened)).items():
             log.warning("%s: what was to go stays: %s", each.folder, error)
 
@@ -267,6 +253,7 @@ class Logs:
             return dict.fromkeys(starts, KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, reason))
         for each in starts.keys() - failed.keys():
             each.release(starts[each])
+            await asyncio.sleep(0)
         return failed
 
     @staticmethod
@@ -285,6 +272,7 @@ class Logs:
 
     def write_checkpoints(self) -> None:
         """Write down up to where each log is synced and from where it can be read. In an executor."""
+        self._deletions.write()
         with self._writing_marks:
             marks = self._collect_marks()
             checkpoint.write_marks(self._disk, marks)
@@ -320,32 +308,3 @@ class Logs:
         # In this order: somebody may still be writing down what is in either.
         self._closed = states
         self.partitions.clear()
-
-
-def _is_leftover(disk: Disk, folder: str) -> bool:
-    if folder.endswith(STRAY_SUFFIX):
-        return False
-    return folder.endswith(DELETE_SUFFIX) or disk.exists(f"{folder}/{METADATA_FILE}")
-
-
-def _apply_claim(found: Log, start_offset: int) -> None:
-    """Delete what is said to be deleted, if that can be true."""
-    if start_offset <= found.end_offset:
-        found.delete_before(start_offset)
-    else:
-        log.error(
-            "%s ends at %d, and cannot begin at %d as %s says; what it holds stays readable",
-            *(found.folder, found.end_offset, start_offset, checkpoint.START_OFFSETS_FILE),
-        )
-
-
-def _report(found: Log) -> None:
-    report = found.recovery
-    if report is None:
-        return
-    for cut in report.cuts:
-        log.warning("%s: %s", found.folder, cut)
-    for damaged in report.damaged:
-        log.error("%s: %s", found.folder, damaged)
-    for rebuilt in report.rebuilt:
-        log.info("%s: %s", found.folder, rebuilt)

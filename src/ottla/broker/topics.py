@@ -141,6 +141,7 @@ class Topics:
         broker = self._broker
         async with self.one_at_a_time:
             topic = self.existing(name)
+            await broker.logs.begin_deletion(topic)
             await broker.catalog.delete_topic(topic.name, topic.topic_id)
             broker.image = broker.image.without_topic(name)
             await broker.logs.delete(topic)

@@ -8,6 +8,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ottla.broker.cleaner import Cleaner
+from ottla.broker.idle import open_idle
+from ottla.log.retention import retention_is_due
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -36,10 +38,14 @@ class Upkeep:
         ):
             self._tasks.append(asyncio.create_task(self._repeat(name, interval_ms / 1000, work)))
         for name, interval_ms, here in (
-            ("retention", config.log_retention_check_interval_ms, logs.enforce_retention),
+            ("retention", config.log_retention_check_interval_ms, self._enforce_retention),
             ("compaction", config.log_cleaner_backoff_ms, Cleaner(self._broker).run),
         ):
             self._tasks.append(asyncio.create_task(self._repeat(name, interval_ms / 1000, here, here=True)))
+
+    async def _enforce_retention(self) -> None:
+        await open_idle(self._broker, retention_is_due)
+        await self._broker.logs.enforce_retention()
 
     async def stop(self) -> None:
         """Finish what is being done, and do no more."""

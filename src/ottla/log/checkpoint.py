@@ -1,7 +1,8 @@
 """What a broker writes down about all logs of a disk, so that the next start need not look at each.
 
 `ottla-checkpoint` is left by a clean stop and holds all that opening a log needs. `ottla-offset-checkpoint` is kept
-while the broker runs and serves after a crash. Both have a checksum. Kafka's own text files,
+while the broker runs and serves after a crash. `ottla-deletions` names topics whose deletion may have to be finished.
+All have a checksum. Kafka's own text files,
 `recovery-point-offset-checkpoint` and `log-start-offset-checkpoint`, have none: they are written for Kafka's tools,
 and read where only they are found.
 """
@@ -12,13 +13,17 @@ from typing import Final, NamedTuple
 
 from crc32c import crc32c
 
+from ottla.log.state import LogState, SegmentState
 from ottla.ports import Disk
 
 CLEAN_FILE: Final = "ottla-checkpoint"
 RECOVERY_POINTS_FILE: Final = "recovery-point-offset-checkpoint"
 START_OFFSETS_FILE: Final = "log-start-offset-checkpoint"
 MARKS_FILE: Final = "ottla-offset-checkpoint"
-_VERSION: Final = 1
+DELETIONS_FILE: Final = "ottla-deletions"
+_CLEAN_VERSION: Final = 2
+_MARKS_VERSION: Final = 1
+_DELETIONS_VERSION: Final = 1
 
 
 class Marks(NamedTuple):
@@ -32,33 +37,12 @@ class Marks(NamedTuple):
     """Before which its records were deleted."""
 
 
-class SegmentState(NamedTuple):
-    """What a closed log knew of one of its segments."""
-
-    base_offset: int
-    size: int
-    max_timestamp: int
-    max_timestamp_offset: int
-
-
-class LogState(NamedTuple):
-    """A closed log, all of which is on the disk."""
-
-    start_offset: int
-    end_offset: int
-    unstable_offset: int
-    """Where the earliest open transaction begins; -1 if there is none."""
-    cleaned_offset: int
-    """Up to where compaction has come."""
-    segments: tuple[SegmentState, ...]
-
-
 def write_clean(disk: Disk, logs: Mapping[str, LogState]) -> None:
     """Leave the states of all logs, by folder, for the next start."""
     lines = [
         json.dumps([folder, *state[:-1], *state.segments], separators=(",", ":")) for folder, state in logs.items()
     ]
-    disk.replace(CLEAN_FILE, _checked(lines))
+    disk.replace(CLEAN_FILE, _checked(_CLEAN_VERSION, lines))
 
 
 def take_clean(disk: Disk) -> dict[str, LogState] | None:
@@ -69,7 +53,8 @@ def take_clean(disk: Disk) -> dict[str, LogState] | None:
     >>> import tempfile
     >>> from ottla.ports import SystemDisk
     >>> disk = SystemDisk(tempfile.mkdtemp())
-    >>> write_clean(disk, {"orders-0": LogState(0, 7, -1, 0, (SegmentState(0, 700, 1_700_000_000_000, 6),))})
+    >>> now_ms = 1_700_000_000_000
+    >>> write_clean(disk, {"orders-0": LogState(0, 7, -1, 0, (SegmentState(0, 700, now_ms, 6, now_ms),))})
     >>> take_clean(disk)["orders-0"].end_offset, take_clean(disk)
     (7, None)
     """
@@ -79,9 +64,9 @@ def take_clean(disk: Disk) -> dict[str, LogState] | None:
         return None
     disk.remove(CLEAN_FILE)
     disk.sync_folder()
-    lines = _check(data)
+    lines = _check(_CLEAN_VERSION, data)
     if lines is None:
-        # A damaged file is as good as none: the logs are recovered one by one.
+        # A damaged file, or one of another version, is as good as none: the logs are recovered one by one.
         return None
     states = {}
     for line in lines:
@@ -90,16 +75,16 @@ def take_clean(disk: Disk) -> dict[str, LogState] | None:
     return states
 
 
-def _checked(lines: Sequence[str]) -> bytes:
+def _checked(version: int, lines: Sequence[str]) -> bytes:
     body = "\n".join(lines).encode()
-    return b"%d %d %d\n%b" % (_VERSION, len(lines), crc32c(body), body)
+    return b"%d %d %d\n%b" % (version, len(lines), crc32c(body), body)
 
 
-def _check(data: bytes) -> list[str] | None:
+def _check(version: int, data: bytes) -> list[str] | None:
     """The lines of a file with a checksum; None if it is damaged."""
     front, _, body = data.partition(b"\n")
     lines = body.splitlines()
-    if front.split() != [b"%d" % _VERSION, b"%d" % len(lines), b"%d" % crc32c(body)]:
+    if front.split() != [b"%d" % version, b"%d" % len(lines), b"%d" % crc32c(body)]:
         return None
     return [line.decode() for line in lines]
 
@@ -107,7 +92,7 @@ def _check(data: bytes) -> list[str] | None:
 def write_marks(disk: Disk, marks: Mapping[str, Marks]) -> None:
     """Write down what recovery needs to know of each log, by folder."""
     lines = [f"{each[0].hex()} {each[1]} {each[2]} {folder}" for folder, each in marks.items()]
-    disk.replace(MARKS_FILE, _checked(lines))
+    disk.replace(MARKS_FILE, _checked(_MARKS_VERSION, lines))
 
 
 def read_marks(disk: Disk) -> dict[str, Marks] | None:
@@ -121,7 +106,7 @@ def read_marks(disk: Disk) -> dict[str, Marks] | None:
     7
     """
     try:
-        lines = _check(disk.read(MARKS_FILE))
+        lines = _check(_MARKS_VERSION, disk.read(MARKS_FILE))
     except FileNotFoundError:
         return None
     if lines is None:
@@ -131,6 +116,30 @@ def read_marks(disk: Disk) -> dict[str, Marks] | None:
         topic_id, point, start, folder = line.split(" ")
         marks[folder] = Marks(bytes.fromhex(topic_id), int(point), int(start))
     return marks
+
+
+def write_deletions(disk: Disk, names: Mapping[bytes, str]) -> None:
+    """Write down which topics, by id, are being deleted."""
+    disk.replace(DELETIONS_FILE, _checked(_DELETIONS_VERSION, [f"{each.hex()} {name}" for each, name in names.items()]))
+
+
+def read_deletions(disk: Disk) -> dict[bytes, str]:
+    """The names of topics that were being deleted, by id; nothing if there is no file. ValueError if it is damaged.
+
+    >>> import tempfile
+    >>> from ottla.ports import SystemDisk
+    >>> disk = SystemDisk(tempfile.mkdtemp())
+    >>> write_deletions(disk, {bytes(16): "orders"})
+    >>> list(read_deletions(disk).values())
+    ['orders']
+    """
+    try:
+        lines = _check(_DELETIONS_VERSION, disk.read(DELETIONS_FILE))
+    except FileNotFoundError:
+        return {}
+    if lines is None:
+        raise ValueError(f"{DELETIONS_FILE} is damaged: its checksum does not agree with what it holds")
+    return {bytes.fromhex(topic_id): name for topic_id, name in (line.split(" ") for line in lines)}
 
 
 def write_offsets(disk: Disk, name: str, offsets: Mapping[str, int]) -> None:

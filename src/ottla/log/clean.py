@@ -8,11 +8,13 @@ A `Compaction` is made in the log's own thread, which also calls `Log.replace_se
 `build_map`, `groups` and `rewrite`, can be done in any other.
 """
 
-from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import Final, NamedTuple, Protocol
 
-from ottla.log.checkpoint import SegmentState
+from ottla.config.topic import TopicConfig
 from ottla.log.log import Log
+from ottla.log.retention import Aging
 from ottla.log.rewrite import Rewriter, Survivors, Void, note_keys
 from ottla.log.segment import (
     CLEANED_SUFFIX,
@@ -23,6 +25,7 @@ from ottla.log.segment import (
     TIMES_SUFFIX,
     Segment,
 )
+from ottla.log.state import LogState, SegmentState, state_of
 from ottla.log.walk import LONG_CHUNK, headers, whole_batches
 from ottla.ports import Disk
 
@@ -52,17 +55,30 @@ class Dirt(NamedTuple):
         return self.dirty_bytes / total if total else 0.0
 
 
+class Layer(Aging, Protocol):
+    """What must be known of a segment to see whether it is dirty, be its log open or closed."""
+
+    def first_timestamp(self) -> int:
+        """How old they are."""
+
+
 def find_dirt(log: Log, now_ms: int, *, high_watermark: int, recovery_point: int) -> Dirt:
     """What there is to compact: whole segments that are synced, committed, and old enough.
 
     The recovery point is the one that is written down for the next start: what recovery scans was never compacted.
     """
-    config = log.config
-    start = max(log.cleaned_offset, log.segments[0].base_offset)
-    end = min(log.segments[-1].base_offset, log.last_stable_offset(high_watermark), recovery_point)
+    end = min(log.last_stable_offset(high_watermark), recovery_point)
+    return _dirt(log.segments, log.config, now_ms, log.cleaned_offset, end)
+
+
+def _dirt(segments: Sequence[Layer], config: TopicConfig, now_ms: int, cleaned_offset: int, end: int) -> Dirt:
+    start = max(cleaned_offset, segments[0].base_offset)
+    end = min(segments[-1].base_offset, end)
     clean_bytes = dirty_bytes = 0
     overdue = False
-    for segment, following in zip(log.segments, log.segments[1:], strict=False):
+    # No record is older than time itself, so that most logs need not be asked how old they are.
+    has_longest_wait = config.max_compaction_lag_ms <= now_ms
+    for segment, following in pairwise(segments):
         if following.base_offset <= start:
             clean_bytes += segment.size
             continue
@@ -70,15 +86,27 @@ def find_dirt(log: Log, now_ms: int, *, high_watermark: int, recovery_point: int
             end = min(end, segment.base_offset)
             break
         dirty_bytes += segment.size
-        overdue = overdue or now_ms - segment.first_timestamp() > config.max_compaction_lag_ms
+        if has_longest_wait and not overdue:
+            overdue = now_ms - segment.first_timestamp() > config.max_compaction_lag_ms
     return Dirt(start, max(start, end), clean_bytes, dirty_bytes, overdue)
 
 
 def is_due(log: Log, dirt: Dirt) -> bool:
     """Whether compacting the log is worth while by its configs."""
-    if "compact" not in log.config.cleanup_policy or dirt.dirty_bytes == 0:
+    return _is_due(dirt, log.config)
+
+
+def _is_due(dirt: Dirt, config: TopicConfig) -> bool:
+    if "compact" not in config.cleanup_policy or dirt.dirty_bytes == 0:
         return False
-    return dirt.overdue or dirt.ratio > log.config.min_cleanable_dirty_ratio
+    return dirt.overdue or dirt.ratio > config.min_cleanable_dirty_ratio
+
+
+def compaction_is_due(state: LogState, config: TopicConfig, now_ms: int) -> bool:
+    """Whether compacting a closed log is worth while; also if only its files could tell, which are not asked here."""
+    if "compact" not in config.cleanup_policy:
+        return False
+    return _is_due(_dirt(state.segments, config, now_ms, state.cleaned_offset, state.stable_offset), config)
 
 
 class Compaction:
@@ -187,7 +215,7 @@ class Compaction:
         for suffix in (OFFSETS_SUFFIX, TIMES_SUFFIX, LOG_SUFFIX):
             self._disk.rename(target.stem + suffix + CLEANED_SUFFIX, target.stem + suffix + SWAP_SUFFIX)
         self._disk.sync_folder(self._log.folder)
-        return SegmentState(group[0].base_offset, target.size, target.max_timestamp, target.max_timestamp_offset)
+        return state_of(target)._replace(created_ms=group[0].created_ms)
 
     def finish(self) -> None:
         """All groups are in place: remember how far compaction has come."""

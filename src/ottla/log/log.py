@@ -4,45 +4,30 @@ Appends, and all else that changes a log, come from one thread. `flush`, `secure
 `remove_retired` may run in others meanwhile. What is appended lies in the page cache; `flush` brings it to the disk.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from itertools import pairwise
-from threading import Lock
-from typing import Final, NamedTuple, Self
+from collections.abc import Sequence
+from typing import Self
 
 from ottla.config.topic import TopicConfig
-from ottla.log import snapshots, times
+from ottla.log import times
 from ottla.log.aborted import AbortedTransaction
-from ottla.log.checkpoint import LogState, SegmentState
+from ottla.log.append import Appended, append_marker, check_fits
+from ottla.log.chain import Chain
 from ottla.log.epochs import Epochs
 from ottla.log.files import OpenFiles
-from ottla.log.guard import Guard
-from ottla.log.metadata import read_topic_id, write_topic_id
+from ottla.log.kept_producers import KeptProducers
+from ottla.log.metadata import deleted_name, read_topic_id, write_topic_id
 from ottla.log.producers import Producers
 from ottla.log.recover import Recoverer, Recovery
-from ottla.log.replay import abort_of, load_producers, marker_of
+from ottla.log.replay import abort_of, marker_of
 from ottla.log.retention import Removed, outlived
-from ottla.log.seek import aborted_between, segments_from, slice_from
-from ottla.log.segment import LARGEST_RELATIVE_OFFSET, SUFFIXES, SWAP_SUFFIX, Segment
+from ottla.log.seek import aborted_between, slice_from
+from ottla.log.segment import LARGEST_RELATIVE_OFFSET, Segment
+from ottla.log.state import LogState, SegmentState, restored, state_of
+from ottla.log.syncing import Syncer
 from ottla.log.times import OffsetAtTime
 from ottla.ports import Chance, Clock, Disk, FileSlice
 from ottla.record.batch import Batch
 from ottla.wire.errors import ErrorCode, KafkaError
-
-DELETE_SUFFIX: Final = "-delete"
-"""What the folder of a deleted partition ends in until it is gone."""
-
-
-class Appended(NamedTuple):
-    """Where a batch went. A duplicate went there before."""
-
-    base_offset: int
-    last_offset: int
-    log_append_time: int = -1
-    """The time that the log gave to the records; -1 if they keep their own."""
-    duplicate: bool = False
-    rolled: bool = False
-    """Whether the batch began a new segment, so that the one before it can be flushed."""
 
 
 class Log:
@@ -63,22 +48,14 @@ class Log:
     """
 
     __slots__ = (
+        "_chain",
         "_chance",
         "_clock",
         "_disk",
         "_epochs",
-        "_failure",
         "_files",
-        "_flushing",
-        "_guard",
-        "_new_folder",
-        "_new_names",
         "_producers",
-        "_retired",
-        "_segments",
-        "_snapshot_offset",
-        "_tail",
-        "_unstable_offset",
+        "_syncer",
         "cleaned_offset",
         "config",
         "end_offset",
@@ -104,20 +81,10 @@ class Log:
         self._files = files
         self._clock = clock
         self._chance = chance
-        self._segments = segments
-        """Replaced by a new list when it changes, so that other threads can go on with the old one."""
-        self._tail = (end_offset, segments[-1].size)
-        """End offset and size of the last segment, which belong together."""
+        self._chain = Chain(disk, files, folder, clock, segments, end_offset)
+        self._syncer = Syncer(disk, folder, self._chain)
+        self._producers = KeptProducers(disk, folder, clock, self._chain, end_offset)
         self._epochs: Epochs | None = None
-        self._producers: Producers | None = None
-        self._snapshot_offset = end_offset
-        self._unstable_offset = -1
-        self._retired: list[tuple[int, list[str]]] = []
-        self._failure: str | None = None
-        self._flushing = Lock()
-        self._new_folder = False
-        self._new_names = False
-        self._guard = Guard()
         self.folder = folder
         self.config = config
         segments[-1].jitter_ms = self._jitter_ms()
@@ -155,7 +122,7 @@ class Log:
         if config.preallocate:
             segment.reserve(disk, config.segment_bytes)
         log = cls(disk, files, folder, config, clock, [segment], 0, 0, chance)
-        log._new_folder = log._new_names = True
+        log._syncer.new_folder = log._chain.names_changed = True
         return log
 
     @classmethod
@@ -176,23 +143,22 @@ class Log:
 
         Recovery checks what lies after the recovery point, and may take a while.
         """
-        now_ms = clock.now_ms()
         if state is not None:
-            segments = [_restore(files, folder, each, now_ms) for each in state.segments]
+            segments = [restored(files, folder, each) for each in state.segments]
             log = cls(disk, files, folder, config, clock, segments, state.start_offset, state.end_offset, chance)
-            log._unstable_offset = state.unstable_offset
+            log._producers.closed_with(state.unstable_offset)
             log.cleaned_offset = state.cleaned_offset
             return log
         try:
-            found = Recoverer(disk, files, folder, config, now_ms).run(recovery_point, start_offset)
+            found = Recoverer(disk, files, folder, config, clock.now_ms()).run(recovery_point, start_offset)
         except OSError as error:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{folder} cannot be recovered: {error}") from error
         log = cls(disk, files, folder, config, clock, found.segments, found.start_offset, found.end_offset, chance)
         log.recovery_point = min(recovery_point, found.end_offset)
         log.recovery = found.report
-        log._epochs, log._producers = found.epochs, found.producers
-        log._snapshot_offset = found.snapshot_offset
-        log._new_folder = log._new_names = True
+        log._epochs = found.epochs
+        log._producers.found(found.producers, found.snapshot_offset)
+        log._syncer.new_folder = log._chain.names_changed = True
         return log
 
     def __repr__(self) -> str:
@@ -201,12 +167,12 @@ class Log:
     @property
     def size(self) -> int:
         """Bytes of all batches."""
-        return sum(segment.size for segment in self._segments)
+        return sum(segment.size for segment in self._chain.segments)
 
     @property
     def segments(self) -> Sequence[Segment]:
         """The segments, oldest first; the last is the one that is written to."""
-        return self._segments
+        return self._chain.segments
 
     @property
     def topic_id(self) -> bytes | None:
@@ -226,26 +192,11 @@ class Log:
     @property
     def producers(self) -> Producers:
         """The idempotent producers."""
-        if self._producers is None:
-            # Nothing of theirs was written since the log was opened, or they would have been loaded.
-            if self._snapshot_offset == 0:
-                self._producers = Producers()
-            else:
-                self._load_producers([self._snapshot_offset])
-        assert self._producers is not None
-        return self._producers
-
-    def _load_producers(self, snapshot_offsets: list[int]) -> None:
-        self._producers, self._snapshot_offset, _ = load_producers(
-            self._disk, self.folder, self._segments, snapshot_offsets, self._clock.now_ms()
-        )
+        return self._producers.loaded
 
     def last_stable_offset(self, high_watermark: int) -> int:
         """Up to where no transaction is open, as far as is replicated."""
-        if self._producers is None:
-            return min(high_watermark, self._unstable_offset) if self._unstable_offset >= 0 else high_watermark
-        unstable = self._producers.first_unstable_offset(high_watermark)
-        return high_watermark if unstable is None else min(high_watermark, unstable)
+        return self._producers.last_stable_offset(high_watermark)
 
     # Writing.
 
@@ -256,16 +207,11 @@ class Log:
         is wrong, or if the disk refuses, and then the log is as before.
         """
         config = self.config
-        if batch.size > config.segment_bytes:
-            raise KafkaError(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"a batch of {batch.size} bytes does not fit in a segment; segment.bytes is {config.segment_bytes}",
-            )
+        check_fits(batch, config)
         if batch.producer_id >= 0 and not batch.control:
             duplicate = self.producers.check(batch)
             if duplicate is not None:
-                stamped = duplicate.timestamp if config.message_timestamp_type == "LogAppendTime" else -1
-                return Appended(duplicate.first_offset, duplicate.last_offset, stamped, duplicate=True)
+                return Appended.before(duplicate, config)
         now_ms, log_append_time = self._clock.now_ms(), -1
         if config.message_timestamp_type == "LogAppendTime":
             log_append_time = now_ms
@@ -286,20 +232,19 @@ class Log:
         return Appended(batch.base_offset, batch.last_offset, rolled=rolled)
 
     def _append(self, batch: Batch, now_ms: int) -> bool:
-        if self._failure is not None:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._failure)
+        self._syncer.check()
         # All that may fail comes before the write, or with it.
         epochs = self._epochs or self.epochs
         producers = self.producers if batch.producer_id >= 0 else None
         marker = marker_of(batch) if batch.control else None
-        segment, rolled = self._segments[-1], False
+        segment, rolled = self._chain.segments[-1], False
         try:
             if segment.must_roll(batch, self.config, now_ms):
                 far = batch.last_offset - self.end_offset > LARGEST_RELATIVE_OFFSET
                 self._roll(batch.base_offset if far else self.end_offset)
-                segment, rolled = self._segments[-1], True
+                segment, rolled = self._chain.segments[-1], True
             if producers is not None and marker is not None:
-                self._append_marker(segment, batch, abort_of(producers, batch, marker))
+                append_marker(segment, batch, abort_of(producers, batch, marker), self.config)
             else:
                 segment.append(batch, self.config.index_interval_bytes)
         except OSError as error:
@@ -311,45 +256,21 @@ class Log:
             elif not batch.control:
                 producers.note(batch, now_ms)
         self.end_offset = next_offset = batch.next_offset
-        self._tail = (next_offset, segment.size)
+        self._chain.tail = (next_offset, segment.size)
         return rolled
-
-    def _append_marker(self, segment: Segment, batch: Batch, abort: AbortedTransaction | None) -> None:
-        """The list of aborted transactions comes first: without it, readers would take void records for good."""
-        try:
-            if abort is not None:
-                segment.aborted.append(abort)
-            segment.append(batch, self.config.index_interval_bytes)
-        except OSError:
-            segment.aborted.truncate(batch.base_offset)
-            raise
 
     def roll(self) -> None:
         """Begin a new segment at the end of the log, unless the last one is empty."""
-        if self._segments[-1].size:
+        if self._chain.segments[-1].size:
             try:
                 self._roll(self.end_offset)
             except OSError as error:
                 raise self._refused(error) from error
 
     def _roll(self, base_offset: int) -> None:
-        last = self._segments[-1]
-        segment = Segment(self._files, self.folder, base_offset, self._clock.now_ms())
-        segment.jitter_ms = self._jitter_ms()
-        if last.size:
-            self._write_snapshot(base_offset)
-            last.seal()
-            if self.config.preallocate:
-                last.give_back()
-        self._files.create(segment.name)
-        if self.config.preallocate:
-            segment.reserve(self._disk, self.config.segment_bytes)
-        self._new_names = True
-        self._segments = [*(self._segments if last.size else self._segments[:-1]), segment]
-        self._tail = (base_offset, 0)
-        if not last.size:
-            with self._guard.change():
-                self._retire([last])
+        if self._chain.segments[-1].size:
+            self._producers.write_snapshot(base_offset)
+        self._chain.roll(base_offset, self.config, self._jitter_ms())
 
     def _jitter_ms(self) -> int:
         longest_ms = min(self.config.segment_jitter_ms, self.config.segment_ms)
@@ -369,11 +290,11 @@ class Log:
         They are cut at `max_bytes`, which may be inside a batch; the first comes whole with `minimum_one`. They are all
         from one segment. Without `wait`, WouldWaitError if the place must be looked up on the disk.
         """
-        return self._guard.look(lambda: self._read(offset, max_bytes, end, minimum_one, wait))
+        return self._chain.guard.look(lambda: self._read(offset, max_bytes, end, minimum_one, wait))
 
     def _read(self, offset: int, max_bytes: int, end: int, minimum_one: bool, wait: bool) -> FileSlice | None:
         # The tail before the segments: one that has grown since can do no harm, one that is of a later segment could.
-        tail = self._tail
+        tail = self._chain.tail
         if not self.start_offset <= offset <= tail[0]:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is not between {self.start_offset} and {tail[0]}"
@@ -381,24 +302,26 @@ class Log:
         end = min(end, tail[0])
         if offset >= end:
             return None
-        return slice_from(self._segments, tail, offset, max_bytes, end=end, minimum_one=minimum_one, wait=wait)
+        return slice_from(self._chain.segments, tail, offset, max_bytes, end=end, minimum_one=minimum_one, wait=wait)
 
     def offset_for_time(self, timestamp_ms: int, end: int | None = None) -> OffsetAtTime | None:
         """The first record before `end` with a timestamp at or after a time."""
         end = self.end_offset if end is None else min(end, self.end_offset)
-        return self._guard.look(lambda: times.first_since(self._segments, timestamp_ms, self.start_offset, end))
+        return self._chain.guard.look(
+            lambda: times.first_since(self._chain.segments, timestamp_ms, self.start_offset, end)
+        )
 
     def max_timestamp(self) -> OffsetAtTime | None:
         """The first record with the largest timestamp of all; None if no record has one."""
-        return self._guard.look(lambda: times.largest(self._segments, self.start_offset))
+        return self._chain.guard.look(lambda: times.largest(self._chain.segments, self.start_offset))
 
     def segment_offsets(self, timestamp_ms: int, limit: int) -> list[int]:
         """First offsets of segments, newest first, as ListOffsets v0 gives them."""
-        return times.segment_offsets(self._segments, timestamp_ms, limit, self.start_offset, self.end_offset)
+        return times.segment_offsets(self._chain.segments, timestamp_ms, limit, self.start_offset, self.end_offset)
 
     def aborted_transactions(self, offset: int, end: int) -> list[AbortedTransaction]:
         """The aborted transactions that a reader from one offset up to another must know of."""
-        return self._guard.look(lambda: aborted_between(self._segments, offset, end))
+        return self._chain.guard.look(lambda: aborted_between(self._chain.segments, offset, end))
 
     # Keeping.
 
@@ -407,49 +330,12 @@ class Log:
 
         May run in a thread while appends go on; two flushes at once take turns, and the second may find its work done.
         """
-        with self._flushing:
+        with self._syncer.turn():
             target = self.end_offset if up_to is None else min(up_to, self.end_offset)
-            with self._bringing_to_disk():
-                if target > self.recovery_point:
-                    self._sync(self.recovery_point, target)
-                    self.recovery_point = max(target, self.recovery_point)
+            if target > self.recovery_point:
+                self._syncer.sync(self.recovery_point, target, self._epochs)
+                self.recovery_point = max(target, self.recovery_point)
             return self.recovery_point
-
-    @contextmanager
-    def _bringing_to_disk(self) -> Iterator[None]:
-        if self._failure is not None:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._failure)
-        try:
-            yield
-        except OSError as error:
-            # What the page cache holds after a failed sync is anybody's guess: nothing more can be promised.
-            self._failure = f"{self.folder} could not be brought to the disk: {error}"
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, self._failure) from error
-
-    def _sync(self, start: int, end: int) -> None:
-        segments = self._segments
-        for number, segment in enumerate(segments):
-            is_last = number + 1 == len(segments)
-            # One that ends right at the start may have been rolled since: its indexes were finished then.
-            if segment.base_offset >= end or (not is_last and segments[number + 1].base_offset < start):
-                continue
-            try:
-                segment.sync()
-            except FileNotFoundError:
-                # Retention may take a segment away meanwhile.
-                if segment in self._segments:
-                    raise
-        self._sync_names()
-        if self._epochs is not None:
-            self._epochs.write(self._disk, self.folder)
-
-    def _sync_names(self) -> None:
-        if self._new_names:
-            self._new_names = False
-            self._disk.sync_folder(self.folder)
-        if self._new_folder:
-            self._new_folder = False
-            self._disk.sync_folder(self.folder.rpartition("/")[0])
 
     def delete_before(self, offset: int) -> None:
         """Records before an offset can be read no more. Their segments go with `release`."""
@@ -463,7 +349,7 @@ class Log:
         The segments, among them those whose records were deleted otherwise, go with `release`.
         """
         removed = outlived(
-            self._segments,
+            self._chain.segments,
             self.config,
             now_ms=now_ms,
             start_offset=self.start_offset,
@@ -471,9 +357,9 @@ class Log:
             end_offset=self.end_offset,
         )
         if removed:
-            if len(removed) == len(self._segments):
+            if len(removed) == len(self._chain.segments):
                 self.roll()
-            self.start_offset = max(self.start_offset, self._segments[len(removed)].base_offset)
+            self.start_offset = max(self.start_offset, self._chain.segments[len(removed)].base_offset)
         return removed
 
     def secure(self, start_offset: int) -> None:
@@ -481,10 +367,7 @@ class Log:
 
         That is the names of those after it, and what was known of producers where they begin. May run in a thread.
         """
-        stays, _ = next(segments_from(self._segments, start_offset))
-        with self._flushing, self._bringing_to_disk():
-            snapshots.sync(self._disk, self.folder, stays.base_offset)
-            self._sync_names()
+        self._syncer.secure(start_offset)
 
     def release(self, start_offset: int) -> None:
         """Take away the segments before an offset that no log will ever begin before again.
@@ -492,59 +375,27 @@ class Log:
         First comes `secure`, then whoever opens the log after a crash must be sure to learn of the offset. Else a power
         cut could bring back some of the segments, or none, and offsets would be given to other records.
         """
-        gone = [each for each, next_one in pairwise(self._segments) if next_one.base_offset <= start_offset]
-        if gone:
-            with self._guard.change():
-                self._segments = self._segments[len(gone) :]
-                self._retire(gone)
+        self._chain.release(start_offset, self.config)
         self.epochs.truncate_start(start_offset)
 
     def begin_segment(self, base_offset: int, suffix: str) -> Segment:
         """An empty segment beside the log, for compaction to fill; what another attempt has left there goes."""
-        segment = Segment(self._files, self.folder, base_offset, self._clock.now_ms(), suffix=suffix)
-        names = [segment.stem + each + suffix for each in SUFFIXES]
-        for name in names:
-            self._disk.remove(name)
-        self._files.forget(*names)
-        self._files.create(segment.name)
-        return segment
+        return self._chain.begin_beside(base_offset, suffix)
 
     def replace_segments(self, compacted: Sequence[Segment], replacement: SegmentState) -> bool:
         """Put what segments were compacted to, which lies beside them as `.swap`, in their place.
 
         False if they are not there any more, since retention was faster.
         """
-        first = compacted[0]
-        if not set(compacted) <= set(self._segments):
-            for suffix in SUFFIXES:
-                self._disk.remove(first.stem + suffix + SWAP_SUFFIX)
-            return False
-        number = self._segments.index(first)
-        with self._guard.change():
-            self._retire(compacted[1:])
-            first.take_over(self._disk)
-            fresh = _restore(self._files, self.folder, replacement, first.created_ms)
-            self._segments = [*self._segments[:number], fresh, *self._segments[number + len(compacted) :]]
-            self._new_names = True
-        return True
-
-    def _retire(self, segments: Sequence[Segment]) -> None:
-        due_ms = self._clock.now_ms() + self.config.file_delete_delay_ms
-        self._retired += [(due_ms, segment.retire(self._disk)) for segment in segments]
-        self._new_names = True
+        return self._chain.replace(compacted, replacement, self.config)
 
     def remove_retired(self, now_ms: int) -> int:
         """Remove the files of segments that were taken away `file.delete.delay.ms` ago; how many they were."""
-        due = [names for due_ms, names in self._retired if due_ms <= now_ms]
-        self._retired = [each for each in self._retired if each[0] > now_ms]
-        for names in due:
-            for name in names:
-                self._disk.remove(name)
-        return sum(map(len, due))
+        return self._chain.remove_retired(now_ms)
 
     def expire_producers(self, before_ms: int) -> int:
         """Forget producers that were last heard of before a time; how many they were."""
-        return 0 if self._producers is None else self._producers.expire(before_ms)
+        return self._producers.expire(before_ms)
 
     def truncate_to(self, offset: int) -> None:
         """Drop the batch that holds an offset and all after it: a new leader has other records there.
@@ -553,42 +404,17 @@ class Log:
         """
         if offset >= self.end_offset:
             return
-        with self._flushing, self._guard.change():
+        with self._syncer.excluded(), self._chain.guard.change():
             try:
-                kept = [segment for segment in self._segments if segment.base_offset < offset]
-                gone = self._segments[len(kept) :]
-                if kept:
-                    kept[-1].truncate(offset)
-                else:
-                    kept = [Segment(self._files, self.folder, offset, self._clock.now_ms())]
-                self._retire(gone)
-                self._files.create(kept[-1].name)
+                self._chain.truncate(offset, self.config)
             except OSError as error:
                 raise self._refused(error) from error
-            self._segments = kept
             self.end_offset = offset
-            self._tail = (offset, kept[-1].size)
             self.start_offset = min(self.start_offset, offset)
             self.recovery_point = min(self.recovery_point, offset)
             self.cleaned_offset = min(self.cleaned_offset, offset)
             self.epochs.truncate_end(offset)
-            self._reload_producers(offset)
-
-    def _reload_producers(self, offset: int) -> None:
-        if self._snapshot_offset > offset:
-            self._disk.remove(snapshots.snapshot_name(self.folder, self._snapshot_offset))
-        self._load_producers([segment.base_offset for segment in self._segments])
-
-    def _write_snapshot(self, offset: int) -> None:
-        if offset == self._snapshot_offset:
-            return
-        snapshots.write(self._disk, self.folder, offset, list(self.producers.states.values()))
-        if self._snapshot_offset >= 0 and all(
-            segment.base_offset != self._snapshot_offset for segment in self._segments
-        ):
-            # Snapshots where a segment begins stay as long as the segment.
-            self._disk.remove(snapshots.snapshot_name(self.folder, self._snapshot_offset))
-        self._snapshot_offset = offset
+            self._producers.truncate(offset)
 
     # Ending.
 
@@ -596,44 +422,27 @@ class Log:
         """Bring all to the disk; the state with which the log can be opened again at once."""
         self.flush()
         try:
-            self._write_snapshot(self.end_offset)
+            self._producers.write_snapshot(self.end_offset)
             if self._epochs is not None:
                 self._epochs.write(self._disk, self.folder)
             self.remove_retired(2**63 - 1)
             # The next start takes the files as they are for granted, also what recovery or rolling did without a flush.
-            for segment in self._segments:
+            for segment in self._chain.segments:
                 segment.sync_indexes()
-            self._sync_names()
+            self._syncer.sync_names()
         except OSError as error:
             raise self._refused(error) from error
         self._files.forget_folder(self.folder)
-        unstable = self._unstable_offset
-        if self._producers is not None:
-            first_open = self._producers.first_open_offset()
-            unstable = -1 if first_open is None else first_open
-        segments = tuple(
-            SegmentState(each.base_offset, each.size, each.max_timestamp, each.max_timestamp_offset)
-            for each in self._segments
-        )
+        segments, unstable = tuple(map(state_of, self._chain.segments)), self._producers.unstable_offset
         return LogState(self.start_offset, self.end_offset, unstable, self.cleaned_offset, segments)
 
     def delete(self) -> str:
         """Give the folder a name that says it is to go, which waits for nothing; the name, to be removed at leisure."""
-        self._failure = f"{self.folder} was deleted"
-        topic_id = self.topic_id or bytes(16)
-        # File names have 255 bytes, and topic names up to 249.
-        topic, _, partition = self.folder.rpartition("-")
-        name = f"{topic[:200]}-{partition}.{topic_id.hex()}{DELETE_SUFFIX}"
+        self._syncer.failure = f"{self.folder} was deleted"
+        name = deleted_name(self.folder, self.topic_id or bytes(16))
         self._disk.rename(self.folder, name)
         self._files.forget_folder(self.folder)
         return name
 
     def _refused(self, error: OSError) -> KafkaError:
         return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"the disk refuses to serve {self.folder}: {error}")
-
-
-def _restore(files: OpenFiles, folder: str, state: SegmentState, now_ms: int) -> Segment:
-    segment = Segment(files, folder, state.base_offset, now_ms, state.size)
-    segment.max_timestamp = state.max_timestamp
-    segment.max_timestamp_offset = state.max_timestamp_offset
-    return segment

@@ -6,6 +6,8 @@ from typing import Final
 from ottla.ports import Disk
 
 METADATA_FILE: Final = "partition.metadata"
+DELETE_SUFFIX: Final = "-delete"
+"""What the folder of a deleted partition ends in until it is gone."""
 
 
 def write_topic_id(disk: Disk, folder: str, topic_id: bytes) -> None:
@@ -25,3 +27,14 @@ def read_topic_id(disk: Disk, folder: str) -> bytes | None:
     except (FileNotFoundError, ValueError):
         return None
     return found if version == "0" and len(found) == 16 else None
+
+
+def deleted_name(folder: str, topic_id: bytes) -> str:
+    """What a partition's folder is called from its deletion on until it is gone.
+
+    >>> deleted_name("orders-0", bytes(16))
+    'orders-0.00000000000000000000000000000000-delete'
+    """
+    # File names have 255 bytes, and topic names up to 249.
+    topic, _, partition = folder.rpartition("-")
+    return f"{topic[:200]}-{partition}.{topic_id.hex()}{DELETE_SUFFIX}"

@@ -1,10 +1,26 @@
 """Which segments have had their time, by age, by size of the log, or because all their records were deleted."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from ottla.config.topic import TopicConfig
-from ottla.log.segment import Segment
+from ottla.log.state import LogState
+
+
+class Aging(Protocol):
+    """What retention must know of a segment, be its log open or closed."""
+
+    @property
+    def base_offset(self) -> int:
+        """Where it begins."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of its batches."""
+
+    @property
+    def largest_timestamp(self) -> int:
+        """How new its records are."""
 
 
 class Removed(NamedTuple):
@@ -16,7 +32,7 @@ class Removed(NamedTuple):
 
 
 def outlived(
-    segments: Sequence[Segment],
+    segments: Sequence[Aging],
     config: TopicConfig,
     *,
     now_ms: int,
@@ -45,3 +61,17 @@ def outlived(
         excess -= segment.size
         removed.append(Removed(segment.base_offset, segment.size, reason))
     return removed
+
+
+def retention_is_due(state: LogState, config: TopicConfig, now_ms: int) -> bool:
+    """Whether retention would find something in a closed log."""
+    return bool(
+        outlived(
+            state.segments,
+            config,
+            now_ms=now_ms,
+            start_offset=state.start_offset,
+            high_watermark=state.end_offset,
+            end_offset=state.end_offset,
+        )
+    )

@@ -46,12 +46,12 @@ class Segment:
 
     __slots__ = (
         "_files",
-        "_first_timestamp",
         "_since_entry",
         "aborted",
         "base_offset",
         "created_ms",
         "jitter_ms",
+        "known_first_timestamp",
         "max_timestamp",
         "max_timestamp_offset",
         "name",
@@ -67,7 +67,7 @@ class Segment:
         self._files = files
         self.base_offset = base_offset
         self.created_ms = created_ms
-        """When this process first saw it: the age of segments whose batches carry no timestamps."""
+        """When it was made, or found after a crash: the age of segments whose batches carry no timestamps."""
         self.jitter_ms = 0
         """How much earlier than others it is full by its age, so that not all logs roll at once."""
         self.stem = stem_of(folder, base_offset)
@@ -79,7 +79,8 @@ class Segment:
         self.offsets = SparseIndex(files, self.stem + OFFSETS_SUFFIX + suffix, OFFSET_ENTRY)
         self.times = SparseIndex(files, self.stem + TIMES_SUFFIX + suffix, TIME_ENTRY)
         self.aborted = AbortedIndex(files, self.stem + ABORTED_SUFFIX + suffix)
-        self._first_timestamp: int | None = None
+        self.known_first_timestamp: int | None = None
+        """Of the first batch; None if it has to be looked up, or there is none."""
         self._since_entry = 0
 
     def __repr__(self) -> str:
@@ -87,7 +88,7 @@ class Segment:
 
     @property
     def largest_timestamp(self) -> int:
-        """The largest timestamp, or when the segment was first seen if its batches carry none."""
+        """The largest timestamp, or when the segment was made if its batches carry none."""
         return self.max_timestamp if self.max_timestamp >= 0 else self.created_ms
 
     def file(self, *, wait: bool = True) -> File:
@@ -118,11 +119,11 @@ class Segment:
 
     def first_timestamp(self) -> int:
         """The timestamp of the first batch, -1 if there is none."""
-        if self._first_timestamp is None:
+        if self.known_first_timestamp is None:
             if not self.size:
                 return -1
-            self._first_timestamp = next(headers(self.file(), 0, self.size)).max_timestamp
-        return self._first_timestamp
+            self.known_first_timestamp = next(headers(self.file(), 0, self.size)).max_timestamp
+        return self.known_first_timestamp
 
     def append(self, batch: Batch, index_interval_bytes: int) -> None:
         """Write a batch at the end. With OSError nothing has changed."""
@@ -132,7 +133,7 @@ class Segment:
             file = self._files.sized(self.name, position)
         file.append(batch.data)
         if position == 0:
-            self._first_timestamp = batch.max_timestamp
+            self.known_first_timestamp = batch.max_timestamp
         size = batch.size
         self.size = position + size
         # A full disk can refuse an index entry where it had room for the batch. The next batch brings another.
@@ -249,7 +250,7 @@ class Segment:
         self.offsets.truncate(position - 1, column=1)
         self.times.truncate(offset - 1 - self.base_offset, column=1)
         self.aborted.truncate(offset)
-        self._first_timestamp = None
+        self.known_first_timestamp = None
         self._since_entry = 0
         self.find_max_timestamp()
 

@@ -8,7 +8,8 @@ from collections.abc import Awaitable
 from typing import NamedTuple
 
 from ottla.config.topic import TopicConfig
-from ottla.log.log import Appended, Log
+from ottla.log.append import Appended
+from ottla.log.log import Log
 from ottla.ports.disk import FileSlice
 from ottla.record.batch import Batch
 from ottla.replica.group_sync import GroupSync

@@ -1,12 +1,12 @@
 """What a start after a crash believes of the files in the data folder, and what it does where they are damaged."""
 
 import asyncio
-import logging
 from collections.abc import Iterator
 
 import pytest
 
-from ottla.broker.logs import STRAY_SUFFIX, Logs
+from ottla.broker.folders import STRAY_SUFFIX
+from ottla.broker.logs import Logs
 from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
 from ottla.config.broker import BrokerConfig
 from ottla.log import checkpoint
@@ -150,11 +150,12 @@ def test_a_folder_that_may_be_another_topics_is_set_aside_and_never_removed(
     assert numbers(start(disk.kill(), OTHER_ID)[1])[-1] == RECORDS - 1
 
 
-def test_the_folder_of_a_deleted_topic_does_not_come_back(disk: SimDisk, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.WARNING)
+def test_the_folder_of_a_deleted_topic_does_not_come_back(disk: SimDisk) -> None:
+    checkpoint.write_deletions(disk, {TOPIC_ID: "orders"})
     _, log = start(disk, OTHER_ID)
     assert numbers(log) == []
     assert not [name for name in disk.list() if name.endswith(STRAY_SUFFIX)]
+    assert checkpoint.read_deletions(disk) == {}
 
 
 def test_marks_of_a_topic_that_had_the_name_before_are_not_believed(disk: SimDisk) -> None:

@@ -5,18 +5,19 @@ import pytest
 from ottla.log.checkpoint import (
     CLEAN_FILE,
     RECOVERY_POINTS_FILE,
-    LogState,
-    SegmentState,
     read_offsets,
     take_clean,
     write_clean,
     write_offsets,
 )
+from ottla.log.state import LogState, SegmentState
 from ottla.ports import SystemDisk
 
 STATES = {
-    "orders-0": LogState(3, 90, -1, 3, (SegmentState(0, 5_000, 1_700, 40), SegmentState(50, 900, 1_800, 89))),
-    "a.b_c-d-12": LogState(0, 0, -1, 0, (SegmentState(0, 0, -1, 0),)),
+    "orders-0": LogState(
+        3, 90, -1, 3, (SegmentState(0, 5_000, 1_700, 40, 1_650, 1_660), SegmentState(50, 900, 1_800, 89, 1_750))
+    ),
+    "a.b_c-d-12": LogState(0, 0, -1, 0, (SegmentState(0, 0, -1, 0, 1_650),)),
 }
 
 

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from ottla.log.checkpoint import LogState
 from ottla.log.log import Log
+from ottla.log.state import LogState
 from ottla.wire.errors import ErrorCode, KafkaError
 
 from .samples import FOLDER, NOW, Place, batch_of, enforce, fill, read_all, values
