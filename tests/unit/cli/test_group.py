@@ -33,6 +33,7 @@ from ottla.wire.embedded.consumer_protocol import TopicPartition as AssignedPart
 from ottla.wire.errors import ErrorCode, KafkaError
 
 from .conftest import Ottla
+from .interrupts import LISTEN_TO_INTERRUPTS
 
 MEMBER_ID_REQUIRED = 79
 RECORDS = 10
@@ -345,7 +346,8 @@ def test_a_mistake_in_the_command_line_exits_with_2(ottla: Ottla, words: tuple[s
 
 def test_watching_draws_again_until_it_is_interrupted(server: TestBroker, topic: str, group: str) -> None:
     commit(server, group, topic, 4, 9)
-    command = [sys.executable, "-m", "ottla", "group", "describe", group, "--watch", "--json"]
+    program = LISTEN_TO_INTERRUPTS + "from ottla.cli.main import app; app()"
+    command = [sys.executable, "-c", program, "group", "describe", group, "--watch", "--json"]
     environment = {**os.environ, "OTTLA_BOOTSTRAP": server.bootstrap_servers}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as watching:
         assert watching.stdout is not None

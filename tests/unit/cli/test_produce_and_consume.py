@@ -15,6 +15,7 @@ from ottla.record import Batch, Codec, Record, batches, records
 from tests.unit.client.fake_broker import FakeBroker
 
 from .conftest import Ottla
+from .interrupts import LISTEN_TO_INTERRUPTS
 
 NOW_MS = 1_700_000_000_000
 
@@ -169,10 +170,9 @@ def test_a_record_of_the_oldest_format_has_no_timestamp_to_give_back() -> None:
     assert read_json(line).timestamp_ms is None
 
 
-# A shell starts what runs in the background with interrupts ignored, and its children inherit that.
 PROGRAM = (
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
-    "import typer; from ottla.cli.commands import register; app = typer.Typer(); register(app); app()"
+    LISTEN_TO_INTERRUPTS
+    + "import typer; from ottla.cli.commands import register; app = typer.Typer(); register(app); app()"
 )
 
 
