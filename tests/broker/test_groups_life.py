@@ -186,3 +186,16 @@ def test_what_is_in_the_offsets_topic_is_what_kafka_writes(client: GroupClient) 
     assert key.hex() == "0001" + "000167" + "000174" + "00000000", "version 1, group g, topic t, partition 0"
     assert int.from_bytes(value[:2], "big") in (3, 4)
     assert int.from_bytes(value[2:10], "big") == 7
+
+
+def test_a_member_whose_metadata_is_too_large_is_refused_and_its_neighbours_are_not_disturbed(
+    broker: TestBroker,
+) -> None:
+    with GroupClient((broker.host, broker.port)) as client:
+        member_id, generation = client.become_only_member("small")
+        large = join("large", protocols={"range": bytes(2 << 20)})
+        assert client.call(large, 9).error_code == ErrorCode.MESSAGE_TOO_LARGE
+        joined = client.join_as_new("shared")
+        shares = sync("shared", joined, {joined.member_id: bytes(2 << 20)})
+        assert client.call(shares, 5).error_code == ErrorCode.MESSAGE_TOO_LARGE
+        assert client.heartbeat("small", member_id, generation) is ErrorCode.NONE

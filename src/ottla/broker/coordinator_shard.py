@@ -83,10 +83,18 @@ class Shard:
         """The reply to a call, or a coroutine where it has to be waited for; KafkaError if it cannot be had.
 
         A method that leaves nothing behind but its records gives a code `if_too_large` for them to be refused with
-        where they do not fit in a segment.
+        where they do not fit in a segment; those of others get a segment for themselves.
         """
         now_ms = self._clock.now_ms()
-        outcome = method(self._groups, now_ms, call)
+        try:
+            outcome = method(self._groups, now_ms, call)
+        except KafkaError:
+            raise
+        except Exception as error:
+            # Who knows what it has left half done: everything is loaded again.
+            log.exception("%s: its groups failed", self.name)
+            self._fail()
+            raise gone() from error
         reply = outcome.reply
         waits = isinstance(reply, Ticket)
         if waits:
@@ -175,9 +183,7 @@ class Shard:
     def _committed(self, done: "asyncio.Future[None]") -> None:
         if self._uncommitted is done:
             self._uncommitted = None
-        if done.cancelled():
-            return
-        error = done.exception()
+        error = "nobody waits for it any more" if done.cancelled() else done.exception()
         if error is not None and not self._stopped:
             log.error("%s: what was written could not be committed: %s", self.name, error)
             self._fail()

@@ -200,14 +200,16 @@ class Log:
 
     # Writing.
 
-    def append_as_leader(self, batch: Batch, leader_epoch: int) -> Appended:
+    def append_as_leader(self, batch: Batch, leader_epoch: int, *, of_any_size: bool = False) -> Appended:
         """Give a batch the next offsets and write it. Its buffer, which must be writable, is changed.
 
-        The caller has validated it. A duplicate is told, not written; KafkaError if the producer's epoch or sequence
-        is wrong, or if the disk refuses, and then the log is as before.
+        The caller has validated it. One `of_any_size` that is larger than a segment gets one for itself. A duplicate is
+        told, not written; KafkaError if the producer's epoch or sequence is wrong, or if the disk refuses, and then the
+        log is as before.
         """
         config = self.config
-        check_fits(batch, config)
+        if not of_any_size:
+            check_fits(batch, config)
         if batch.producer_id >= 0 and not batch.control:
             duplicate = self.producers.check(batch)
             if duplicate is not None:

@@ -95,11 +95,14 @@ class Partition:
 
     def append(self, checked: Checked) -> Appended:
         """Append a batch that `check_records` has passed; it is readable at once."""
-        return self.append_own(checked.batch, checked.now_ms)
+        return self._append(checked.batch, checked.now_ms, of_any_size=False)
 
     def append_own(self, batch: Batch, now_ms: int) -> Appended:
         """Append a batch that the broker itself has made: what producers must not do, and how much, is not checked."""
-        appended = self.log.append_as_leader(batch, self.leader_epoch)
+        return self._append(batch, now_ms, of_any_size=True)
+
+    def _append(self, batch: Batch, now_ms: int, *, of_any_size: bool) -> Appended:
+        appended = self.log.append_as_leader(batch, self.leader_epoch, of_any_size=of_any_size)
         if not appended.duplicate:
             if self.log.recovery_point >= appended.base_offset:
                 self._dirty_since_ms = now_ms

@@ -38,6 +38,7 @@ class Witness:
         self._names: dict[str, str] = {}
         self._epochs: dict[tuple[str, str], int] = {}
         self._assigned: dict[tuple[str, str], set[tuple[bytes, int]]] = {}
+        self._written_epochs: dict[tuple[str, str], int] = {}
         self.committed: dict[tuple[str, str, int], int] = {}
         self.mixed: set[str] = set()
         """Groups that had members of the consumer protocol: there a classic member's generation is its own epoch."""
@@ -57,8 +58,10 @@ class Witness:
         if value is None:
             self._assigned.pop(member, None)
             self._epochs.pop(member, None)
+            self._written_epochs.pop(member, None)
             return
         current = decode_versioned(ConsumerGroupCurrentMemberAssignmentValue, value)
+        self._written_epochs[member] = current.member_epoch
         held = current.assigned_partitions + current.partitions_pending_revocation
         self._assigned[member] = {(part.topic_id, index) for part in held for index in part.partitions}
 
@@ -114,14 +117,16 @@ class Witness:
                 if result.error_code:
                     continue
                 self.committed[body.group_id, topic.name, part.partition_index] = part.committed_offset
-                if body.group_id not in self.mixed:
-                    latest = self._generations.get(body.group_id, -1)
-                    generation = body.generation_id_or_member_epoch
-                    require(
-                        generation == latest,
-                        "commits are of the current generation",
-                        f"{body.group_id}: {generation}, not {latest}",
-                    )
+                self._check_commit(body.group_id, body.member_id, body.generation_id_or_member_epoch)
+
+    def _check_commit(self, group: str, member_id: str, epoch: int) -> None:
+        """In a group of the consumer protocol every member has an epoch of its own, classic ones too."""
+        is_consumer = any(member_group == group for member_group, _ in self._written_epochs)
+        if not is_consumer and group in self.mixed:
+            # It has become a classic group, and was handed its generation by the groups of another kind before.
+            return
+        latest = self._written_epochs.get((group, member_id), -1) if is_consumer else self._generations.get(group, -1)
+        require(epoch == latest, "commits are of the current generation", f"{group}: {epoch}, not {latest}")
 
     def _offset_fetch(self, call: Call, reply: Any) -> None:
         if reply.error_code:

@@ -200,7 +200,7 @@ def test_an_append_that_fails_fails_everyone_who_waits_and_the_shard(
         waiting = asyncio.ensure_future(world.call(Outcome(Ticket())))
         await asyncio.sleep(0)
         full = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no space left")
-        monkeypatch.setattr(Log, "append_as_leader", lambda *_: (_ for _ in ()).throw(full))
+        monkeypatch.setattr(Log, "append_as_leader", lambda *_, **__: (_ for _ in ()).throw(full))
         with pytest.raises(KafkaError, match="COORDINATOR_NOT_AVAILABLE"):
             world.call(Outcome("never", [record("a")]))
         with pytest.raises(KafkaError, match="COORDINATOR_NOT_AVAILABLE"):
@@ -234,6 +234,30 @@ def test_what_does_not_fit_in_a_segment_can_be_refused_without_harm(world: World
     assert world.failures == 0
     assert world.call(Outcome("done", [record("a")])) == "done"
     assert world.written() == [[b"a"]]
+
+
+def test_what_cannot_be_refused_gets_a_segment_for_itself(world: World) -> None:
+    world.partition.configure(TopicConfig({"segment.bytes": "1048576"}))
+    assert world.call(Outcome("first", [record("a")])) == "first"
+    assert world.call(Outcome("large", [record("x" * 2_000) for _ in range(600)])) == "large"
+    assert world.call(Outcome("last", [record("b")])) == "last"
+    assert (world.failures, len(world.groups.replayed), world.log.end_offset) == (0, 602, 602)
+
+
+def test_a_call_that_fails_unexpectedly_fails_the_shard_and_whoever_waits(world: World) -> None:
+    def fail(_groups: GroupShard, _now_ms: int, _call: Call) -> Outcome:
+        raise ValueError("a bug")
+
+    async def story() -> None:
+        waiting = asyncio.ensure_future(world.call(Outcome(Ticket())))
+        await asyncio.sleep(0)
+        with pytest.raises(KafkaError, match="COORDINATOR_NOT_AVAILABLE"):
+            world.shard.execute(fail, CALL, Caller())
+        with pytest.raises(KafkaError, match="COORDINATOR_NOT_AVAILABLE"):
+            await waiting
+        assert world.failures == 1
+
+    asyncio.run(story())
 
 
 def test_a_stop_answers_everyone_who_waits(world: World) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.request import Answer, Request
 from ottla.coordinator.group.shard import GroupShard
 from ottla.wire.api.join_group import JoinGroupRequest, JoinGroupResponse
-from ottla.wire.errors import KafkaError
+from ottla.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -23,4 +23,9 @@ def handle(broker: "Broker", request: Request) -> Answer:
     def refuse(error: KafkaError) -> JoinGroupResponse:
         return JoinGroupResponse(error_code=error.code, member_id=body.member_id)
 
+    size = sum(len(protocol.metadata) for protocol in body.protocols)
+    if size > broker.config.message_max_bytes:
+        # All members are written down in one record, and kept in memory.
+        limit = broker.config.message_max_bytes
+        return refuse(KafkaError(ErrorCode.MESSAGE_TOO_LARGE, f"metadata of {size} bytes: at most {limit} are allowed"))
     return broker.groups.ask(request, body.group_id, GroupShard.join_group, body, refuse)

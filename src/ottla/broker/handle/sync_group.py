@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 def handle(broker: "Broker", request: Request) -> Answer:
     """Have the group decide."""
     body: SyncGroupRequest = request.body
+    limit = broker.config.message_max_bytes
+    for share in body.assignments:
+        if len(share.assignment) > limit:
+            message = (
+                f"assignment of {len(share.assignment)} bytes for {share.member_id!r}: at most {limit} are allowed"
+            )
+            return _refuse(KafkaError(ErrorCode.MESSAGE_TOO_LARGE, message))
     return broker.groups.ask(request, body.group_id, GroupShard.sync_group, body, _refuse)
 
 
