@@ -46,12 +46,12 @@ class GroupMember(Protocol):
         ...
 
 
-def write(broker: TestBroker, name: str, count: int) -> set[bytes]:
+def write(broker: TestBroker, name: str, count: int, topic: str = TOPIC) -> set[bytes]:
     """Write so many records, evenly over the partitions; their values."""
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     values = [b"%s-%d" % (name.encode(), number) for number in range(count)]
     for number, value in enumerate(values):
-        producer.produce(TOPIC, value=value, partition=number % PARTITIONS)
+        producer.produce(topic, value=value, partition=number % PARTITIONS)
     assert producer.flush(PATIENCE_S) == 0
     return set(values)
 

@@ -5,15 +5,18 @@ from typing import Any
 
 from tests.java import JavaProgram, jars
 
-SOURCE = Path(__file__).parent / "java" / "Administration.java"
+from .java_client import release
+
+HERE = Path(__file__).parent / "java"
+SOURCES = [HERE / name for name in ("Administration.java", "GroupAdministration.java", "Calls.java")]
 
 
 class JavaAdmin:
     """The other end of `Administration.java`: `admin.call(servers, "create_topic", topic="orders")`."""
 
     def __init__(self, version: str) -> None:
-        self.version = version
-        self._program = JavaProgram(jars(version), SOURCE)
+        self.release = release(version)
+        self._program = JavaProgram(jars(version), *SOURCES)
 
     def close(self) -> None:
         """End the process."""

@@ -7,9 +7,10 @@ from typing import Any, NamedTuple
 from ottla.record import Record
 from tests.java import JavaProgram, jars
 
+from .java_members import Deed, JavaMember
 from .java_records import from_fields, to_fields
 
-SOURCE = Path(__file__).parent / "java" / "Client.java"
+SOURCES = [Path(__file__).parent / "java" / name for name in ("Client.java", "Members.java", "Calls.java")]
 
 NEWEST = "4.4.0"
 VERSIONS = (NEWEST, "3.9.2", "2.8.2", "0.11.0.3", "0.10.2.2", "0.9.0.1")
@@ -45,11 +46,11 @@ class JavaClient:
 
     def __init__(self, version: str) -> None:
         self.release = release(version)
-        self._program = JavaProgram(jars(version), SOURCE)
+        self.program = JavaProgram(jars(version), *SOURCES)
 
     def close(self) -> None:
         """End the process."""
-        self._program.close()
+        self.program.close()
 
     def produce(
         self, servers: str, topic: str, records: Iterable[Record], *, partition: int = 0, **settings: Any
@@ -57,7 +58,7 @@ class JavaClient:
         """Send records: for each the offset that it got, or the client's exception."""
         fields = [to_fields(record) for record in records]
         question = {"do": "produce", "topic": topic, "partition": partition, "records": fields}
-        outcomes: list[int | str] = self._program.ask({**question, "config": _config(servers, settings)})
+        outcomes: list[int | str] = self.program.ask({**question, "config": _config(servers, settings)})
         return outcomes
 
     def consume(
@@ -65,15 +66,31 @@ class JavaClient:
     ) -> Consumed:
         """Read `count` records or more of one partition from an offset, the `beginning` or the `end` on."""
         question = {"do": "consume", "topic": topic, "partition": partition, "from": start, "count": count}
-        answer = self._program.ask({**question, "config": _consumer_config(servers, settings)})
+        answer = self.program.ask({**question, "config": _consumer_config(servers, settings)})
         return Consumed(answer["position"], [from_fields(fields) for fields in answer["records"]])
 
     def offsets(self, servers: str, topic: str, times: Sequence[int], *, partition: int = 0) -> Offsets:
         """Look up where a partition begins and ends, and the first records from some times on."""
         question = {"do": "offsets", "topic": topic, "partition": partition, "times": list(times)}
-        answer = self._program.ask({**question, "config": _consumer_config(servers, {})})
+        answer = self.program.ask({**question, "config": _consumer_config(servers, {})})
         found = [None if pair is None else tuple(pair) for pair in answer["times"]]
         return Offsets(answer["beginning"], answer["end"], found)
+
+    def join(
+        self, servers: str, group: str, *, commits_later: bool = False, always_commits: bool = False, **settings: Any
+    ) -> JavaMember:
+        """A member of a group that reads a `topic`, or those that match a `pattern` of Java or of `re2`.
+
+        It commits when it is told to, by a call that waits or by one that does not, or always what it has just read.
+        """
+        subscription = {name: settings.pop(name) for name in ("topic", "pattern", "re2") if name in settings}
+        config = _consumer_config(servers, {"group_id": group, "auto_offset_reset": "earliest", **settings})
+        number = self.program.ask({"do": "join", **subscription, "always_commits": always_commits, "config": config})
+        return JavaMember(self.program.ask, number, commits_later=commits_later)
+
+    def journal(self) -> list[Deed]:
+        """What the members have done since this was asked for last."""
+        return [Deed(*deed) for deed in self.program.ask({"do": "journal"})]
 
 
 def _config(servers: str, settings: dict[str, Any]) -> dict[str, Any]:

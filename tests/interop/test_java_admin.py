@@ -15,7 +15,6 @@ from tests.java import JavaError, skip_without_maven
 
 from . import confluent
 from .java_admin import JavaAdmin
-from .java_client import NEWEST
 from .samples import NOW_MS, sample
 
 pytestmark = [pytest.mark.maven, skip_without_maven("Java's administration client tried nothing on the broker")]
@@ -30,16 +29,9 @@ def broker() -> Iterator[TestBroker]:
         yield started
 
 
-@pytest.fixture(scope="module", params=[NEWEST, "3.9.2"])
-def java(request: pytest.FixtureRequest) -> Iterator[JavaAdmin]:
-    admin = JavaAdmin(request.param)
-    yield admin
-    admin.close()
-
-
 @pytest.fixture
-def call(java: JavaAdmin, broker: TestBroker) -> Call:
-    return partial(java.call, broker.bootstrap_servers)
+def call(java_admin: JavaAdmin, broker: TestBroker) -> Call:
+    return partial(java_admin.call, broker.bootstrap_servers)
 
 
 @pytest.fixture

@@ -1,8 +1,6 @@
 """Java's producer and consumer, from the oldest that still runs to the newest, on a broker by Ottla."""
 
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, closing
-from functools import cache
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -50,18 +48,6 @@ each_version_and_codec = pytest.mark.parametrize(
 def broker() -> Iterator[TestBroker]:
     with TestBroker({"message.max.bytes": str(LIMIT)}) as started:
         yield started
-
-
-@pytest.fixture(scope="module")
-def clients() -> Iterator[Callable[[str], JavaClient]]:
-    """One client of each version that is asked for; starting them takes longer than all that they do."""
-    with ExitStack() as stack:
-        yield cache(lambda version: stack.enter_context(closing(JavaClient(version))))
-
-
-@pytest.fixture
-def java(request: pytest.FixtureRequest, clients: Callable[[str], JavaClient]) -> JavaClient:
-    return clients(request.param)
 
 
 @pytest.fixture

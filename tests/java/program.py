@@ -1,9 +1,10 @@
 """Fetches jars with Maven, and asks programs in Java."""
 
+import hashlib
 import json
 import shutil
+import signal
 import subprocess
-import tempfile
 import threading
 from pathlib import Path
 from typing import Any
@@ -43,7 +44,22 @@ def jars(version: str, profile: str | None = None) -> Path:
         command += [f"-DoutputDirectory={directory}", "dependency:copy-dependencies"]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
-    return download(f"kafka-{version}-{profile}" if profile else f"kafka-{version}", fetch)
+    return download(f"kafka-{version}-{profile or 'clients'}-{_digest(HERE / 'pom.xml')}", fetch)
+
+
+def compiled(jars: Path, *sources: Path) -> Path:
+    """The folder of the classes that these sources become with those jars; compiling takes longer than most tests."""
+
+    def compile_them(directory: Path) -> None:
+        command = ["javac", *(f"-J{option}" for option in OPTIONS), "-proc:none", "-nowarn", "-Xlint:none"]
+        subprocess.run([*command, "-cp", f"{jars}/*", "-d", str(directory), *map(str, sources)], check=True)
+
+    return download(f"{sources[0].stem}-{jars.name}-{_digest(*sources)}", compile_them)
+
+
+def _digest(*files: Path) -> str:
+    """Tells files from what they were before they were edited."""
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:8]
 
 
 def java_command(*class_path: Path | str) -> list[str]:
@@ -61,11 +77,7 @@ class JavaProgram:
 
     def __init__(self, jars: Path, *sources: Path) -> None:
         self._name = sources[0].stem
-        self._classes = tempfile.TemporaryDirectory(prefix="ottla-java-")
-        compiler = ["javac", *(f"-J{option}" for option in OPTIONS), "-proc:none", "-nowarn", "-Xlint:none"]
-        compiler += ["-cp", f"{jars}/*", "-d", self._classes.name, str(HERE / "Answers.java"), *map(str, sources)]
-        subprocess.run(compiler, check=True)
-        command = [*java_command(self._classes.name, f"{jars}/*"), self._name]
+        command = [*java_command(compiled(jars, *sources, HERE / "Answers.java"), f"{jars}/*"), self._name]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
         )
@@ -94,7 +106,19 @@ class JavaProgram:
             self._process.communicate(timeout=30)
         finally:
             self._process.kill()
-            self._classes.cleanup()
+
+    def pause(self) -> None:
+        """Stop the process where it is, until it is to go on."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        """End a pause."""
+        self._process.send_signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """End the process at once, so that it has no time for anything."""
+        self._process.kill()
+        self._process.communicate()
 
     def __enter__(self) -> "JavaProgram":
         return self

@@ -39,7 +39,7 @@ public final class Administration {
     private static final Map<String, Admin> OPEN = new HashMap<>();
 
     /** One call of the client. */
-    private interface Call {
+    interface Call {
         Object on(Admin admin, JsonNode question) throws Exception;
     }
 
@@ -57,6 +57,7 @@ public final class Administration {
         answers.put("describe_cluster", calling(Administration::describeCluster));
         answers.put("describe_log_dirs", calling(Administration::describeLogDirs));
         answers.put("describe_producers", calling(Administration::describeProducers));
+        GroupAdministration.calls().forEach((name, call) -> answers.put(name, calling(call)));
         Answers.serve(answers);
         OPEN.values().forEach(admin -> admin.close(Duration.ofSeconds(1)));
     }
@@ -69,7 +70,7 @@ public final class Administration {
         return Admin.create(Collections.singletonMap("bootstrap.servers", servers));
     }
 
-    private static <T> T get(KafkaFuture<T> future) throws Exception {
+    static <T> T get(KafkaFuture<T> future) throws Exception {
         return future.get(20, TimeUnit.SECONDS);
     }
 

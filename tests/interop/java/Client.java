@@ -1,5 +1,4 @@
 import com.fasterxml.jackson.databind.JsonNode;
-import java.lang.reflect.Method;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
@@ -31,6 +30,7 @@ public final class Client {
         answers.put("produce", Client::produce);
         answers.put("consume", Client::consume);
         answers.put("offsets", Client::offsets);
+        answers.putAll(Members.answers());
         Answers.serve(answers);
     }
 
@@ -64,7 +64,7 @@ public final class Client {
             answer.put("position", consumer.position(partition));
             long deadline = System.currentTimeMillis() + PATIENCE_MS;
             while (records.size() < question.get("count").intValue() && System.currentTimeMillis() < deadline) {
-                for (ConsumerRecord<byte[], byte[]> record : poll(consumer)) {
+                for (ConsumerRecord<byte[], byte[]> record : poll(consumer, 100)) {
                     records.add(describe(record));
                 }
             }
@@ -79,13 +79,13 @@ public final class Client {
         Map<String, Object> answer = new LinkedHashMap<>();
         try (KafkaConsumer<byte[], byte[]> consumer = consumer(question)) {
             List<TopicPartition> partitions = Collections.singletonList(partition);
-            answer.put("beginning", ((Map<?, ?>) call(consumer, "beginningOffsets", partitions)).get(partition));
-            answer.put("end", ((Map<?, ?>) call(consumer, "endOffsets", partitions)).get(partition));
+            answer.put("beginning", ((Map<?, ?>) Calls.call(consumer, "beginningOffsets", partitions)).get(partition));
+            answer.put("end", ((Map<?, ?>) Calls.call(consumer, "endOffsets", partitions)).get(partition));
             List<Object> found = new ArrayList<>();
             for (JsonNode time : question.get("times")) {
                 Map<TopicPartition, Long> asked = Collections.singletonMap(partition, time.longValue());
-                Object offset = ((Map<?, ?>) call(consumer, "offsetsForTimes", asked)).get(partition);
-                found.add(offset == null ? null : Arrays.asList(call(offset, "offset"), call(offset, "timestamp")));
+                Object offset = ((Map<?, ?>) Calls.call(consumer, "offsetsForTimes", asked)).get(partition);
+                found.add(offset == null ? null : Arrays.asList(Calls.call(offset, "offset"), Calls.call(offset, "timestamp")));
             }
             answer.put("times", found);
         }
@@ -96,7 +96,7 @@ public final class Client {
         return new HashMap<>(Answers.texts(question.get("config")));
     }
 
-    private static KafkaConsumer<byte[], byte[]> consumer(JsonNode question) {
+    static KafkaConsumer<byte[], byte[]> consumer(JsonNode question) {
         return new KafkaConsumer<>(config(question), new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 
@@ -111,18 +111,18 @@ public final class Client {
         }
         String name = from.textValue().equals("beginning") ? "seekToBeginning" : "seekToEnd";
         try {
-            call(consumer, name, Collections.singletonList(partition));
+            Calls.call(consumer, name, Collections.singletonList(partition));
         } catch (NoSuchMethodException before0100) {
-            call(consumer, name, (Object) new TopicPartition[] {partition});
+            Calls.call(consumer, name, (Object) new TopicPartition[] {partition});
         }
     }
 
     @SuppressWarnings("unchecked")
-    private static ConsumerRecords<byte[], byte[]> poll(KafkaConsumer<byte[], byte[]> consumer) throws Exception {
+    static ConsumerRecords<byte[], byte[]> poll(KafkaConsumer<byte[], byte[]> consumer, long timeoutMs) throws Exception {
         try {
-            return (ConsumerRecords<byte[], byte[]>) call(consumer, "poll", Duration.ofMillis(100));
+            return (ConsumerRecords<byte[], byte[]>) Calls.call(consumer, "poll", Duration.ofMillis(timeoutMs));
         } catch (NoSuchMethodException before20) {
-            return (ConsumerRecords<byte[], byte[]>) call(consumer, "poll", 100L);
+            return (ConsumerRecords<byte[], byte[]>) Calls.call(consumer, "poll", timeoutMs);
         }
     }
 
@@ -138,7 +138,7 @@ public final class Client {
             record = new ProducerRecord<>(to.topic(), to.partition(), key, value);
         }
         for (JsonNode header : fields.get(4)) {
-            call(call(record, "headers"), "add", header.get(0).textValue(), Answers.bytes(header.get(1)));
+            Calls.call(Calls.call(record, "headers"), "add", header.get(0).textValue(), Answers.bytes(header.get(1)));
         }
         return record;
     }
@@ -154,36 +154,15 @@ public final class Client {
         List<Object> headers = new ArrayList<>();
         Object timestamp = -1L;
         try {
-            timestamp = call(record, "timestamp");
-            for (Object header : (Iterable<?>) call(record, "headers")) {
-                headers.add(Arrays.asList(call(header, "key"), Answers.hex((byte[]) call(header, "value"))));
+            timestamp = Calls.call(record, "timestamp");
+            for (Object header : (Iterable<?>) Calls.call(record, "headers")) {
+                headers.add(Arrays.asList(Calls.call(header, "key"), Answers.hex((byte[]) Calls.call(header, "value"))));
             }
         } catch (NoSuchMethodException before011) {
             // It has no headers, and before 0.10 no timestamp either.
         }
         return Arrays.asList(record.offset(), timestamp,
                 Answers.hex(record.key()), Answers.hex(record.value()), headers);
-    }
-
-    /** Call the public method of that name which takes these arguments. */
-    private static Object call(Object target, String name, Object... arguments) throws Exception {
-        for (Method method : target.getClass().getMethods()) {
-            if (method.getName().equals(name) && takes(method, arguments)) {
-                method.setAccessible(true);
-                return method.invoke(target, arguments);
-            }
-        }
-        throw new NoSuchMethodException(target.getClass().getName() + "." + name);
-    }
-
-    private static boolean takes(Method method, Object[] arguments) {
-        Class<?>[] types = method.getParameterTypes();
-        boolean fits = types.length == arguments.length;
-        for (int index = 0; fits && index < types.length; index++) {
-            boolean isLong = types[index] == long.class && arguments[index] instanceof Long;
-            fits = isLong || arguments[index] == null || types[index].isInstance(arguments[index]);
-        }
-        return fits;
     }
 
     private Client() {}

@@ -24,13 +24,23 @@ CLASSIC_REBALANCE_MS = 30_000
 class ClassicConsumer:
     """A client of the classic protocol that rebalances cooperatively: it gives up what it loses, then joins again."""
 
-    def __init__(self, world: ConsumerWorld, *topics: str, instance_id: str | None = None, version: int = 9) -> None:
+    def __init__(
+        self,
+        world: ConsumerWorld,
+        *topics: str,
+        instance_id: str | None = None,
+        version: int = 9,
+        protocols: Sequence[str] = ("cooperative-sticky",),
+    ) -> None:
         self.world = world
+        self.protocols = protocols
         self.topics = list(topics or ("orders",))
         self.instance_id = instance_id
         self.version = version
         self.member_id = ""
         self.generation = -1
+        self.protocol = ""
+        """The one that the group has agreed on, as it was told."""
         self.held: Held = set()
         self.is_leader = False
         self.owned_by_others: list[tuple[str, Held]] = []
@@ -48,7 +58,7 @@ class ClassicConsumer:
             member_id=self.member_id,
             group_instance_id=self.instance_id,
             protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name="cooperative-sticky", metadata=metadata)],
+            protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata) for name in self.protocols],
         )
         answer = self.world.ask(self.world.subject.join_group, request, self.version)
         if not answer.is_waiting and answer.error is ErrorCode.MEMBER_ID_REQUIRED:
@@ -60,7 +70,7 @@ class ClassicConsumer:
         """The answer has come."""
         reply = answer.reply
         assert answer.error is ErrorCode.NONE, reply
-        self.member_id, self.generation = reply.member_id, reply.generation_id
+        self.member_id, self.generation, self.protocol = reply.member_id, reply.generation_id, reply.protocol_name
         self.is_leader = reply.leader == reply.member_id
         self.owned_by_others = [
             (one.member_id, _held(decode_versioned(ConsumerProtocolSubscription, one.metadata).owned_partitions))
@@ -74,6 +84,8 @@ class ClassicConsumer:
             generation_id=self.generation,
             member_id=self.member_id,
             group_instance_id=self.instance_id,
+            protocol_type="consumer",
+            protocol_name=self.protocol,
             assignments=[
                 SyncGroupRequestAssignment(member_id=member_id, assignment=_assignment(share))
                 for member_id, share in (shares or {}).items()

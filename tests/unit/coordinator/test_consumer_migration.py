@@ -111,6 +111,20 @@ class TestUpgrade:
         new.beat()
         assert first.held | second.held | new.held == ORDERS
 
+    def test_a_member_that_joined_under_another_protocol_than_its_first_is_told_to_join_again(self) -> None:
+        world = ConsumerWorld()
+        both = ClassicConsumer(world, protocols=("range", "cooperative-sticky"))
+        classic_group(world, both)
+        one = ClassicConsumer(world)
+        answer = one.join()
+        both.joined(both.join())
+        one.joined(answer)
+        assert both.protocol == one.protocol == "cooperative-sticky"
+        Consumer(world, "new").join()
+        assert both.sync().error is ErrorCode.REBALANCE_IN_PROGRESS
+        both.protocol = "never-heard-of"
+        assert both.sync().error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
     def test_it_survives_a_restart(self) -> None:
         world, old, new = mixed()
         world.restart()
@@ -342,6 +356,15 @@ class TestDowngrade:
         assert old.held == ORDERS
         assert old.generation > epoch
         assert old.heartbeat() is ErrorCode.NONE
+
+    def test_a_member_that_has_joined_and_not_synced_is_told_to_join_again(self) -> None:
+        world, old, new = mixed()
+        old.joined(old.join())
+        new.leave()
+        assert kind(world) is ClassicGroup
+        assert old.sync().error is ErrorCode.REBALANCE_IN_PROGRESS
+        world.pass_time(1)
+        assert old.sync().error is ErrorCode.REBALANCE_IN_PROGRESS
 
     def test_it_happens_when_its_session_ends_too(self) -> None:
         world, old, _ = mixed()

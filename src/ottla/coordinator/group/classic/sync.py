@@ -36,7 +36,8 @@ def sync(group: RebalancingGroup, now_ms: int, call: Call) -> Outcome:
 def _check(group: RebalancingGroup, request: SyncGroupRequest) -> Member:
     member = group.check_member(request.member_id, request.group_instance_id)
     group.check_generation(request.generation_id)
-    if group.state is ClassicState.PREPARING_REBALANCE:
+    # A group that has been one of the consumer protocol until now has not agreed on anything yet.
+    if group.state is ClassicState.PREPARING_REBALANCE or group.protocol is None:
         raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, f"group {group.group_id!r} rebalances: join again")
     for said, agreed in ((request.protocol_type, group.protocol_type), (request.protocol_name, group.protocol)):
         if said is not None and said != agreed:

@@ -131,8 +131,11 @@ def sync(core: Core, now_ms: int, call: Call) -> Outcome:
     """Answer SyncGroup. Errors are raised."""
     request: SyncGroupRequest = call.body
     core.start_watching(now_ms)
-    member, said = _classic_member(core, request.member_id, request.group_instance_id, request.generation_id)
-    if request.protocol_type not in (None, protocol.CONSUMER) or request.protocol_name not in (None, said.name):
+    member, known = _classic_member(core, request.member_id, request.group_instance_id, request.generation_id)
+    # It may have joined when the group was a classic one, which had agreed on any of its protocols.
+    names = {one.name for one in known}
+    is_known = request.protocol_name is None or request.protocol_name in names or NAMELESS in names
+    if request.protocol_type not in (None, protocol.CONSUMER) or not is_known:
         message = f"{request.protocol_type!r}, {request.protocol_name!r}: not what the member joined with"
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, message)
     must_give_up = member.current.progress is Progress.UNREVOKED_PARTITIONS
@@ -144,7 +147,7 @@ def sync(core: Core, now_ms: int, call: Call) -> Outcome:
     response = SyncGroupResponse(
         protocol_type=request.protocol_type,
         protocol_name=request.protocol_name,
-        assignment=protocol.assignment_bytes(member.current.assigned, core.context.image, said.metadata),
+        assignment=protocol.assignment_bytes(member.current.assigned, core.context.image, known[0].metadata),
     )
     return Outcome(response)
 
@@ -175,14 +178,14 @@ def _is_to_join(core: Core, member: Member) -> bool:
 
 def _classic_member(
     core: Core, member_id: str, instance_id: str | None, generation: int
-) -> tuple[Member, ClassicProtocol]:
-    """The member, and the protocol that it joined with."""
+) -> tuple[Member, list[ClassicProtocol]]:
+    """The member, and the protocols that it joined with."""
     member = existing_member(core.state, member_id, instance_id)
     classic = member.profile.classic
     if classic is None:
         raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"member {member_id!r} speaks the consumer protocol")
     check_same_epoch(member, generation)
-    return member, classic.supported_protocols[0]
+    return member, classic.supported_protocols
 
 
 def leave(core: Core, now_ms: int, call: Call) -> Outcome:
