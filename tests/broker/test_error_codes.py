@@ -4,10 +4,12 @@ Those that need a second broker or an authoriser are in docs/gaps.md.
 """
 
 import struct
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from ottla.log.log import Log
 from ottla.record import BatchBuilder, Codec, Record, build_batch, build_end_marker
 from ottla.record.legacy import build_message_set
 from ottla.testing import TestBroker
@@ -261,6 +263,62 @@ def test_list_offsets_finds_marks_and_times(client: RawClient) -> None:
     assert list_offsets(client, "t", -99).error_code == ErrorCode.INVALID_REQUEST
     listed = list_offsets(client, "t", -1, version=0, max_num_offsets=5)
     assert listed.old_style_offsets == [3, 0], "the log's end, then the first offsets of segments"
+
+
+# What nobody has thought of
+
+
+@pytest.mark.parametrize(
+    ("method", "ask"),
+    [
+        ("read", lambda client: fetch(client, "t")),
+        ("offset_for_time", lambda client: list_offsets(client, "t", NOW_MS)),
+    ],
+    ids=["fetch", "list offsets"],
+)
+def test_an_unexpected_failure_closes_the_connection_and_no_other(
+    broker: TestBroker,
+    client: RawClient,
+    monkeypatch: pytest.MonkeyPatch,
+    method: str,
+    ask: Callable[[RawClient], Any],
+) -> None:
+    """Where the guides have UNKNOWN (-1): see docs/gaps.md."""
+    create(client, "t")
+    produce(client, "t", ONE)
+
+    def fail(*_arguments: object, **_named: object) -> None:
+        raise RuntimeError("a mistake in the broker")
+
+    with RawClient((broker.host, broker.port)) as unlucky:
+        with monkeypatch.context() as patched:
+            patched.setattr(Log, method, fail)
+            with pytest.raises(ConnectionError, match="closed the connection"):
+                ask(unlucky)
+        assert ask(client).error_code == ErrorCode.NONE
+
+
+@pytest.mark.parametrize(
+    ("method", "ask"),
+    [
+        ("read", lambda client: fetch(client, "t")),
+        ("offset_for_time", lambda client: list_offsets(client, "t", NOW_MS)),
+    ],
+    ids=["fetch", "list offsets"],
+)
+def test_a_disk_that_cannot_be_read_is_told_for_its_partition_alone(
+    client: RawClient, monkeypatch: pytest.MonkeyPatch, method: str, ask: Callable[[RawClient], Any]
+) -> None:
+    create(client, "t")
+    produce(client, "t", ONE)
+
+    def fail(*_arguments: object, **_named: object) -> None:
+        raise OSError(5, "input/output error")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Log, method, fail)
+        assert ask(client).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert ask(client).error_code == ErrorCode.NONE
 
 
 # Restart

@@ -1,6 +1,7 @@
 """Every error code that the protocol guides list for group requests, and those that came later, provoked on a socket.
 
 NOT_COORDINATOR (16) needs a second broker, GROUP_AUTHORIZATION_FAILED (30) and its kin an authoriser: see docs/gaps.md.
+More of COORDINATOR_NOT_AVAILABLE (15) is in `test_groups_not_available`.
 """
 
 import time
@@ -207,6 +208,17 @@ def test_a_generation_that_is_over(client: GroupClient) -> None:
         code = client.commit("g", version=version, member_id=member_id, generation_id_or_member_epoch=99)
         assert code == ErrorCode.ILLEGAL_GENERATION
     assert client.commit("nowhere", member_id="m", generation_id_or_member_epoch=1) == ErrorCode.ILLEGAL_GENERATION
+
+
+def test_offsets_fetched_in_a_generation_that_is_over(client: GroupClient, other: GroupClient) -> None:
+    """Only v9 tells who asks, and only a group with members of the new protocol compares that with what it knows."""
+    subscription = encode_versioned(ConsumerProtocolSubscription(topics=["t"]), 0)
+    member_id, generation = client.become_only_member("g", b"\0\0" + bytes(8), protocols={"range": subscription})
+    assert consumer(other, "g", "new") == ErrorCode.NONE
+    for epoch, code in ((generation, ErrorCode.NONE), (generation + 9, ErrorCode.ILLEGAL_GENERATION)):
+        asked = OffsetFetchRequestGroup(group_id="g", member_id=member_id, member_epoch=epoch, topics=[])
+        (answer,) = client.call(OffsetFetchRequest(groups=[asked]), 9).groups
+        assert answer.error_code == code
 
 
 def test_a_member_that_is_none(client: GroupClient) -> None:

@@ -10,6 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.broker.conversion import FIRST_VERSION_AS_STORED, records_for
+from ottla.broker.failures import error_code
 from ottla.broker.park import wait_for_growth
 from ottla.broker.request import Answer, Request
 from ottla.broker.sessions import Session, TopicKey, Wanted
@@ -150,8 +151,8 @@ def _look(broker: "Broker", body: FetchRequest, version: int, wanted: list[Wante
             partitions.append(partition)
             size += read.size
             left -= read.size
-        except KafkaError as error:
-            data.error_code = error.code
+        except (KafkaError, OSError) as error:
+            data.error_code = error_code(error, topic, asked.partition)
             failed = True
         found.append(_Found(topic, asked, data, partition, read))
     return _Round(found, partitions, size, failed)
@@ -192,8 +193,8 @@ async def _convert(broker: "Broker", request: Request, found: _Round) -> bool:
         try:
             one.data.records = await loop.run_in_executor(None, records_for, *arguments)
             size += len(one.data.records)
-        except KafkaError as error:
-            one.data.error_code = error.code
+        except (KafkaError, OSError) as error:
+            one.data.error_code = error_code(error, one.topic, one.asked.partition)
             one.data.records = b""
             failed = True
     return failed or size > 0

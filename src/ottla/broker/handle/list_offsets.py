@@ -8,6 +8,7 @@ is none.
 
 from typing import TYPE_CHECKING
 
+from ottla.broker.failures import error_code
 from ottla.broker.request import Answer, Request
 from ottla.replica.partition import READ_COMMITTED, Partition
 from ottla.wire.api.list_offsets import (
@@ -55,8 +56,8 @@ def _answer(
             result.old_style_offsets = partition.log.segment_offsets(asked.timestamp, asked.max_num_offsets)
         else:
             _find(partition, asked.timestamp, request.body.isolation_level, result)
-    except KafkaError as error:
-        result.error_code = error.code
+    except (KafkaError, OSError) as error:
+        result.error_code = error_code(error, topic, asked.partition_index)
     return result
 
 
