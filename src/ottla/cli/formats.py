@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import difflib
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -14,6 +15,8 @@ Writer = Callable[[ConsumerRecord], bytes]
 _ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{2}|.)", re.DOTALL)
 _ESCAPES = {"n": "\n", "r": "\r", "t": "\t", "0": "\0", "\\": "\\"}
 _TIMESTAMP_TYPES = {0: "create", 1: "append"}
+_JSON_NAMES = ("key", "value", "headers", "partition", "timestamp", "topic", "offset", "timestamp_type")
+"""All that `json_writer` writes; a new record has no use for the last three."""
 
 
 def unescape(text: str) -> str:
@@ -111,9 +114,10 @@ class NewRecord(NamedTuple):
 
 
 def read_json(line: bytes) -> NewRecord:
-    """Read a line of JSON: `value`, and as wanted `key`, `headers`, `partition`, `timestamp`; the rest is ignored.
+    """Read a line of JSON: `value`, and as wanted `key`, `headers`, `partition`, `timestamp`.
 
-    Headers are a list of pairs or an object. A value that is no string is sent as JSON.
+    Headers are a list of pairs or an object. A value that is no string is sent as JSON. What else `json_writer` writes
+    is ignored; other names are refused, since a record without its value would be a tombstone.
 
     >>> read_json(b'{"key": "k", "value": {"n": 1}, "headers": {"a": "b"}, "offset": 17}')
     NewRecord(value=b'{"n": 1}', key=b'k', headers=[('a', b'b')], partition=None, timestamp_ms=None)
@@ -124,6 +128,9 @@ def read_json(line: bytes) -> NewRecord:
         raise ValueError(f"no JSON: {error}") from None
     if not isinstance(fields, dict):
         raise ValueError('a line must be an object such as {"key": "k", "value": "v"}')
+    for name in fields:
+        if name not in _JSON_NAMES:
+            raise ValueError(_unknown(name))
     headers = fields.get("headers") or []
     if isinstance(headers, dict):
         headers = list(headers.items())
@@ -138,6 +145,12 @@ def read_json(line: bytes) -> NewRecord:
         _integer(fields, "partition"),
         _timestamp(fields),
     )
+
+
+def _unknown(name: str) -> str:
+    close = difflib.get_close_matches(name.lower(), _JSON_NAMES, 1)
+    advice = f"did you mean {close[0]!r}" if close else f"there are {', '.join(_JSON_NAMES)}"
+    return f"{name!r} is unknown; {advice}"
 
 
 def _from_json(value: Any) -> bytes | None:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 import typer
 
@@ -119,19 +120,28 @@ class Target:
     offsets: Mapping[TopicPartition, int] | None = None
 
 
+class NewOffset(NamedTuple):
+    """Where a partition goes: what was asked for, or the end of the partition that is nearest to it."""
+
+    offset: int
+    asked: int
+
+
 async def find_offsets(
     cluster: Cluster,
     places: Iterable[TopicPartition],
     committed: Mapping[TopicPartition, GroupOffset],
     target: Target,
-) -> dict[TopicPartition, int]:
+) -> dict[TopicPartition, NewOffset]:
     """The new offset of each partition, which is never outside what the partition has."""
     wanted = list(places)
     if target.time_ms is not None:
         found = await list_offsets(cluster, dict.fromkeys(wanted, target.time_ms))
         late = [place for place, offset in found.items() if offset == NO_OFFSET]
         # Nothing is as late as that time: what comes next will be.
-        return {**found, **await list_offsets(cluster, dict.fromkeys(late, LATEST))} if late else found
+        if late:
+            found = {**found, **await list_offsets(cluster, dict.fromkeys(late, LATEST))}
+        return {place: NewOffset(offset, offset) for place, offset in found.items()}
     if target.offset is None and target.offsets is None:
         wanted = _with_offsets(wanted, committed, target.shift_by)
     if target.offset is not None:
@@ -142,7 +152,7 @@ async def find_offsets(
         chosen = {place: committed[place].offset + (target.shift_by or 0) for place in wanted}
     first = await list_offsets(cluster, dict.fromkeys(wanted, EARLIEST))
     last = await list_offsets(cluster, dict.fromkeys(wanted, LATEST))
-    return {place: min(max(offset, first[place]), last[place]) for place, offset in chosen.items()}
+    return {place: NewOffset(min(max(asked, first[place]), last[place]), asked) for place, asked in chosen.items()}
 
 
 def _with_offsets(

@@ -1,15 +1,22 @@
 """A group on the screen: what it has read, what is left, and who reads it."""
 
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from rich.console import Group, RenderableType
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from ottla.cli.output import make_table
 from ottla.client.cluster import Cluster, TopicPartition
 from ottla.client.groups import GroupAdmin, GroupDescription, GroupMember
 from ottla.client.offsets import LATEST, list_offsets
+from ottla.wire.errors import ErrorCode, KafkaError
 
 NONE = "-"
+SHORT_ID = 20
+WIDEST = 10_000
+"""What a table is measured in: wider than any."""
 
 
 class Row(NamedTuple):
@@ -32,9 +39,39 @@ class Shown(NamedTuple):
     group: GroupDescription
     rows: list[Row]
 
+    @property
+    def lag(self) -> int | None:
+        """How many records are left in the partitions where that is known; None if it is known of none."""
+        lags = [row.lag for row in self.rows if row.lag is not None]
+        return sum(lags) if lags else None
 
-async def look(cluster: Cluster, group_id: str) -> Shown:
+    @property
+    def uncommitted(self) -> int:
+        """How many partitions are read without a committed offset."""
+        return sum(row.offset is None for row in self.rows)
+
+
+class Looked(NamedTuple):
+    """Groups that were asked for: those that exist, and the ids of those that do not."""
+
+    shown: list[Shown]
+    missing: list[str]
+
+
+async def look(cluster: Cluster, group_ids: Iterable[str]) -> Looked:
     """Ask for everything there is to show."""
+    looked = Looked([], [])
+    for group_id in group_ids:
+        try:
+            looked.shown.append(await _look(cluster, group_id))
+        except KafkaError as error:
+            if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
+                raise
+            looked.missing.append(group_id)
+    return looked
+
+
+async def _look(cluster: Cluster, group_id: str) -> Shown:
     admin = GroupAdmin(cluster)
     group = await admin.describe(group_id)
     committed = await admin.committed(group_id)
@@ -63,32 +100,63 @@ async def _ends(cluster: Cluster, places: list[TopicPartition]) -> dict[TopicPar
     return await list_offsets(cluster, dict.fromkeys(found, LATEST)) if found else {}
 
 
-def screen(shown: Shown, *, members: bool) -> RenderableType:
-    """Tables of a group."""
+def screen(looked: Looked, console: Console, *, members: bool) -> RenderableType:
+    """Tables of groups, for a console of its width."""
+    return Group(*[part for shown in looked.shown for part in _parts(shown, console, members=members)])
+
+
+def _parts(shown: Shown, console: Console, *, members: bool) -> Iterator[RenderableType]:
     group = shown.group
     assignor = f", {group.assignor}" if group.assignor else ""
-    title = f"{group.group_id}  {group.state}  {group.group_type}{assignor}  coordinator {group.coordinator}"
-    tables: list[RenderableType] = [_partitions(shown.rows, title)]
+    # No title of the table, which would fold where the table ends.
+    yield Text(
+        f"{group.group_id}  {group.state}  {group.group_type}{assignor}  coordinator {group.coordinator}",
+        style="table.title",
+    )
+    if shown.rows:
+        table = _partitions(shown, full=True)
+        wanted = console.measure(table, options=console.options.update(max_width=WIDEST)).maximum
+        yield table if wanted <= console.width else _partitions(shown, full=False)
+        if shown.uncommitted:
+            yield f"nothing committed for {shown.uncommitted} of {_count(len(shown.rows), 'partition')}\n"
+    else:
+        yield f"{_count(len(group.members), 'member') if group.members else 'no members'} and no committed offsets\n"
     if members:
-        tables.append(_members(group.members))
-    return Group(*tables)
+        yield _members(group.members)
 
 
-def _partitions(rows: list[Row], title: str) -> RenderableType:
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _partitions(shown: Shown, *, full: bool) -> Table:
     columns = ["topic", "partition #", "offset #", "log end #", "lag #", "member", "host", "client id"]
-    cells = [
+    cells: list[tuple[object, ...]] = [
         (
             row.place.topic,
             row.place.partition,
-            *(NONE if number is None else number for number in (row.offset, row.end_offset, row.lag)),
+            *(_or_none(number) for number in (row.offset, row.end_offset, row.lag)),
             *((NONE,) * 3 if row.member is None else (row.member.member_id, row.member.host, row.member.client_id)),
         )
-        for row in rows
+        for row in shown.rows
     ]
-    lags = [row.lag for row in rows if row.lag is not None]
-    if len(rows) > 1:
-        cells.append(("", "", "", "", sum(lags), "", "", ""))
-    return make_table(columns, cells, title=title)
+    if len(shown.rows) > 1:
+        cells.append(("total", "", "", "", _or_none(shown.lag), "", "", ""))
+    if full:
+        return make_table(columns, cells)
+    table = make_table(columns[:6], [(*row[:5], _short(str(row[5]))) for row in cells])
+    # Long topics fold rather than that what is short already gets cut up.
+    table.columns[5].no_wrap = True
+    return table
+
+
+def _or_none(number: int | None) -> int | str:
+    return NONE if number is None else number
+
+
+def _short(member_id: str) -> str:
+    """An id without its middle: it begins with what a client calls itself, and ends with what tells it from others."""
+    return member_id if len(member_id) <= SHORT_ID else f"{member_id[: SHORT_ID - 9]}…{member_id[-8:]}"
 
 
 def _members(members: list[GroupMember]) -> RenderableType:
@@ -104,7 +172,7 @@ def _members(members: list[GroupMember]) -> RenderableType:
         )
         for one in members
     ]
-    return make_table(columns, cells, title=f"{len(members)} member{'' if len(members) == 1 else 's'}")
+    return make_table(columns, cells, title=_count(len(members), "member"))
 
 
 def _words(assignment: dict[str, list[int]]) -> list[str]:
@@ -121,7 +189,8 @@ def as_json(shown: Shown) -> dict[str, Any]:
         "protocol_type": group.protocol_type,
         "assignor": group.assignor,
         "coordinator": group.coordinator,
-        "lag": sum(row.lag for row in shown.rows if row.lag is not None),
+        "lag": shown.lag,
+        "uncommitted_partitions": shown.uncommitted,
         "partitions": [
             {
                 "topic": row.place.topic,

@@ -71,8 +71,13 @@ def _run(story: Callable[[], Awaitable[None]]) -> None:
 
 def fail(message: str) -> NoReturn:
     """Say on stderr what went wrong and leave with code 1."""
-    typer.echo(f"error: {message}", err=True)
+    complain(message)
     raise typer.Exit(FAILED)
+
+
+def complain(message: str) -> None:
+    """Say on stderr what went wrong, and go on."""
+    typer.echo(f"error: {message}", err=True)
 
 
 def say(message: str) -> None:
@@ -103,7 +108,8 @@ def make_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, titl
     table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         number = column.endswith(" #")
-        table.add_column(column.removesuffix(" #"), justify="right" if number else "left", overflow="fold")
+        name = column.removesuffix(" #")
+        table.add_column(name, justify="right" if number else "left", overflow="fold", no_wrap=number)
     for row in rows:
         table.add_row(*["" if cell is None else str(cell) for cell in row])
     return table

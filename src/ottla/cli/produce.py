@@ -59,7 +59,12 @@ def produce(
         bool, typer.Option("--empty-as-null", "-Z", help="Send empty keys and values as null: tombstones.")
     ] = False,
     from_json: Annotated[
-        bool, typer.Option("--json", help="Lines are JSON objects, as `ottla consume --json` prints them.")
+        bool,
+        typer.Option(
+            "--json",
+            help="Lines are JSON objects, as `ottla consume --json` prints them: value, key, headers, partition, "
+            "timestamp. No value, or null, is a tombstone; a value that is no string is sent as JSON.",
+        ),
     ] = False,
     bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
     timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,

@@ -13,6 +13,7 @@ import typer
 
 from ottla import __version__
 from ottla.broker.server import Server
+from ottla.cli.output import fail
 from ottla.config.broker import BrokerConfig
 from ottla.config.load import load_broker_config
 from ottla.meta.store import StoreError
@@ -41,10 +42,23 @@ def run(
     """Run a broker with these settings; what stops it from starting goes to stderr, with exit code 1."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     try:
-        serve(settings(file, overrides, listen, advertise, data))
-    except (KafkaError, StoreError, OSError) as error:
-        typer.echo(f"ottla serve: {error}", err=True)
-        raise typer.Exit(1) from error
+        config = settings(file, overrides, listen, advertise, data)
+        _make_folder(Path(config.data_folder))
+        serve(config)
+    except (KafkaError, StoreError) as error:
+        fail(str(error))
+    except OSError as error:
+        reason = error.strerror or str(error)
+        fail(reason if error.filename is None else f"{error.filename}: {reason}")
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except FileExistsError:
+        fail(f"the data folder {folder} is a file; name another one with --data")
+    except OSError as error:
+        fail(f"the data folder {folder} cannot be created ({error.strerror}); name another one with --data")
 
 
 def serve(config: BrokerConfig) -> None:

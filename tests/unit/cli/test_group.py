@@ -1,24 +1,28 @@
 """`ottla group`: what it shows, changes, and refuses, with a broker that is one."""
 
 import asyncio
+import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+from rich.console import Console
 from typer.testing import CliRunner
 
+from ottla.cli import group_show, group_watch
 from ottla.cli.commands import register
 from ottla.client import Cluster, NewTopic, Producer, TopicPartition
 from ottla.client.admin import AdminClient
-from ottla.client.groups import GroupAdmin
+from ottla.client.groups import GroupAdmin, GroupDescription
 from ottla.net import Connection
 from ottla.testing import TestBroker
 from ottla.wire.api.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -174,6 +178,66 @@ def test_members_are_shown_with_what_they_read(ottla: Ottla, server: TestBroker,
     ]
 
 
+def test_the_total_counts_what_is_committed_and_says_what_is_not(
+    ottla: Ottla, server: TestBroker, topic: str, group: str
+) -> None:
+    join(server, group, topic)
+    described = ottla("group", "describe", group).stdout
+    assert cells(described, "total") == [["total", "-"]]
+    assert "nothing committed for 2 of 2 partitions" in described
+    (shown,) = json.loads(ottla("group", "describe", group, "--json").stdout)
+    assert (shown["lag"], shown["uncommitted_partitions"]) == (None, 2)
+
+    commit(server, group + "-2", topic, 4)
+    join(server, group + "-2", topic)
+    described = ottla("group", "describe", group + "-2").stdout
+    assert cells(described, "total") == [["total", "6"]]
+    assert "nothing committed for 1 of 2 partitions" in described
+    (shown,) = json.loads(ottla("group", "describe", group + "-2", "--json").stdout)
+    assert (shown["lag"], shown["uncommitted_partitions"]) == (6, 1)
+
+
+def test_a_narrow_terminal_gets_short_ids_and_whole_headings(
+    ottla: Ottla, server: TestBroker, topic: str, group: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    member_id = join(server, group, topic)
+    monkeypatch.setattr("ottla.cli.output.WIDTH_WITHOUT_TERMINAL", 80)
+    lines = ottla("group", "describe", group).stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert ["topic", "partition", "offset", "log", "end", "lag", "member"] in [line.split() for line in lines]
+    shortened = f"{member_id[:11]}…{member_id[-8:]}"
+    assert sum(shortened in line for line in lines) == 2
+
+
+def test_groups_that_exist_are_shown_beside_one_that_does_not(
+    ottla: Ottla, server: TestBroker, topic: str, group: str
+) -> None:
+    commit(server, group, topic, 4, 9)
+    described = ottla("group", "describe", "nobody", group)
+    assert (described.exit_code, described.stderr) == (1, "error: GROUP_ID_NOT_FOUND: there is no group 'nobody'\n")
+    assert cells(described.stdout, "total") == [["total", "7"]]
+
+
+def test_a_group_with_nothing_in_it_says_so() -> None:
+    empty = GroupDescription("g", "classic", "Empty", "", "", "localhost:9092")
+    console = Console(file=io.StringIO(), width=80)
+    console.print(group_show.screen(group_show.Looked([group_show.Shown(empty, [])], []), console, members=False))
+    assert isinstance(console.file, io.StringIO)
+    assert "no members and no committed offsets" in console.file.getvalue()
+
+
+def test_a_list_of_no_groups_says_so_and_unknown_names_are_refused(ottla: Ottla) -> None:
+    none = ottla("group", "list", "--state", "Dead")
+    assert (none.exit_code, none.stdout, none.stderr) == (0, "", "there are no such groups\n")
+    assert json.loads(ottla("group", "list", "--state", "Dead", "--json").stdout) == []
+    refused = ottla("group", "list", "--state", "Foo")
+    assert refused.exit_code == 2
+    assert "PreparingRebalance" in refused.stderr
+    refused = ottla("group", "list", "--type", "foo")
+    assert refused.exit_code == 2
+    assert "classic" in refused.stderr
+
+
 def test_json_has_all_of_it(ottla: Ottla, server: TestBroker, topic: str, group: str) -> None:
     commit(server, group, topic, 4, 9)
     member_id = join(server, group, topic)
@@ -277,6 +341,27 @@ def test_a_group_can_be_given_offsets_before_anyone_uses_it(
     )
 
 
+def test_an_offset_outside_of_the_partition_and_a_new_group_are_pointed_out(
+    ottla: Ottla, topic: str, group: str
+) -> None:
+    words = ("group", "reset", group, "--topic", f"{topic}:1", "--to-offset", "99999", "--json")
+    for done in (ottla(*words, "--dry-run"), ottla(*words)):
+        assert done.exit_code == 0
+        warning, new, _ = done.stderr.splitlines()
+        assert warning == f"{topic}-1: 99999 is beyond the end, 10 taken"
+        assert new == f"group '{group}' is new"
+        (moved,) = json.loads(done.stdout)
+        assert (moved["asked"], moved["offset"]) == (99999, 10)
+
+
+def test_going_back_too_far_is_pointed_out_and_a_group_that_exists_is_not_new(
+    ottla: Ottla, server: TestBroker, topic: str, group: str
+) -> None:
+    commit(server, group, topic, 4)
+    done = ottla("group", "reset", group, "--all-topics", "--shift-by", "-5")
+    assert done.stderr.splitlines() == [f"{topic}-0: -1 is before the start, 0 taken", f"set 1 offset of {group}"]
+
+
 def test_exported_offsets_can_be_read_again(
     ottla: Ottla, server: TestBroker, topic: str, group: str, tmp_path: Path
 ) -> None:
@@ -330,6 +415,9 @@ def test_offsets_of_a_topic_are_deleted_alone(ottla: Ottla, server: TestBroker, 
     "words",
     [
         ("group", "describe"),
+        ("group", "describe", ""),
+        ("group", "delete", "g", ""),
+        ("group", "reset", "", "--all-topics", "--to-earliest"),
         ("group", "reset", "g", "--to-earliest"),
         ("group", "reset", "g", "--all-topics"),
         ("group", "reset", "g", "--all-topics", "--to-earliest", "--to-latest"),
@@ -342,6 +430,12 @@ def test_offsets_of_a_topic_are_deleted_alone(ottla: Ottla, server: TestBroker, 
 )
 def test_a_mistake_in_the_command_line_exits_with_2(ottla: Ottla, words: tuple[str, ...]) -> None:
     assert ottla(*words).exit_code == 2
+
+
+def test_what_is_wrong_with_the_command_line_is_said(ottla: Ottla) -> None:
+    both = ottla("group", "reset", "g", "--all-topics", "--to-earliest", "--to-latest")
+    assert "only one of --to-earliest" in " ".join(both.stderr.split())
+    assert "a group id must not be empty" in ottla("group", "describe", "").stderr
 
 
 def test_watching_draws_again_until_it_is_interrupted(server: TestBroker, topic: str, group: str) -> None:
@@ -359,3 +453,44 @@ def test_watching_draws_again_until_it_is_interrupted(server: TestBroker, topic:
         assert json.loads(watching.stdout.readline())[0]["lag"] == 0
         watching.send_signal(signal.SIGINT)
         assert watching.wait(20) == 130
+
+
+def test_watching_waits_for_groups_to_come_and_for_brokers_to_return() -> None:
+    program = LISTEN_TO_INTERRUPTS + "from ottla.cli.main import app; app()"
+    command = [sys.executable, "-c", program, "group", "describe", "later", "--watch"]
+    with TestBroker() as running:
+        on(running, lambda cluster: AdminClient(cluster).create_topics([NewTopic("t", 1)]))
+        environment = {**os.environ, "OTTLA_BOOTSTRAP": running.bootstrap_servers}
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+        ) as watching:
+            assert watching.stdout is not None
+            assert watching.stderr is not None
+            assert watching.stderr.readline() == "there is no group 'later' yet: waiting for it\n"
+            commit(running, "later", "t", 0)
+            assert watching.stdout.readline().startswith("later  Empty")
+            running.stop()
+            assert re.fullmatch(r"no answer since \d\d:\d\d:\d\d, still trying\n", watching.stderr.readline())
+            running.start()
+            commit(running, "later", "t", 7)
+            assert any(line.split()[:3] == ["t", "0", "7"] for line in watching.stdout)
+            assert any(re.fullmatch(r"at \d\d:\d\d:\d\d\n", line) for line in watching.stdout)
+            watching.send_signal(signal.SIGINT)
+            assert watching.wait(20) == 130
+
+
+def test_a_terminal_keeps_the_last_picture_while_nobody_answers() -> None:
+    async def sights() -> AsyncIterator[group_watch.Sight]:
+        empty = GroupDescription("g", "classic", "Empty", "", "", "localhost:9092")
+        seen = group_watch.Sight(group_show.Looked([group_show.Shown(empty, [])], ["h"]), TIMES_MS[0], silent=False)
+        yield seen
+        yield seen._replace(silent=True)
+
+    screen = io.StringIO()
+    console = Console(file=screen, width=80, height=24, force_terminal=True, highlight=False)
+    asyncio.run(group_watch.draw(sights(), console, members=False))
+    first, last = re.split(r"at \d\d:\d\d:\d\d", screen.getvalue())
+    for picture in (first, last):
+        assert "no members and no committed offsets" in picture
+        assert "there is no group 'h' yet: waiting for it" in picture
+    assert "no answer since" in last

@@ -96,6 +96,14 @@ def test_a_line_that_is_no_json_is_named(ottla: Ottla, broker: FakeBroker) -> No
     assert [record.value for record in stored(broker, "t")] == [b"fine"]
 
 
+def test_a_misspelt_value_is_refused_and_no_tombstone(ottla: Ottla, broker: FakeBroker) -> None:
+    broker.create("t")
+    result = ottla("produce", "t", "--json", stdin=b'{"value": "fine"}\n{"valu": "x"}\n')
+    assert result.exit_code == 1
+    assert result.stderr.startswith("error: line 2: 'valu' is unknown; did you mean 'value'")
+    assert [record.value for record in stored(broker, "t")] == [b"fine"]
+
+
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
@@ -105,6 +113,8 @@ def test_a_line_that_is_no_json_is_named(ottla: Ottla, broker: FakeBroker) -> No
         (b'{"partition": "0"}', "partition must be a whole number"),
         (b'{"timestamp": true}', "timestamp must be a whole number"),
         (b'{"value": {"base64": "?"}}', "no base64"),
+        (b'{"Key": "k", "value": "v"}', "'Key' is unknown; did you mean 'key'"),
+        (b'{"value": "v", "colour": "red"}', "'colour' is unknown; there are key, value, headers"),
     ],
 )
 def test_json_that_makes_no_record_is_refused_with_the_reason(line: bytes, reason: str) -> None:
