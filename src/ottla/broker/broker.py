@@ -61,7 +61,7 @@ class Broker:
     @image.setter
     def image(self, image: ClusterImage) -> None:
         self._image = image
-        self.groups.image_changed(image)
+        self.groups.image_changed()
 
     @property
     def node_id(self) -> int:

@@ -16,11 +16,12 @@ from ottla.assign import assignors
 from ottla.broker.coordinator_load import Loader
 from ottla.broker.coordinator_shard import Method, Shard, gone
 from ottla.broker.request import Answer, Caller, Request
-from ottla.cluster.image import BrokerImage, ClusterImage, TopicImage
+from ottla.cluster.image import BrokerImage, TopicImage
 from ottla.cluster.names import OFFSETS_TOPIC
 from ottla.config.broker import BrokerConfig
 from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.outcome import Call
+from ottla.coordinator.timers import Turns
 from ottla.record.compression import Codec
 from ottla.wire.errors import ErrorCode, KafkaError, ProtocolError
 
@@ -29,6 +30,9 @@ if TYPE_CHECKING:
 
 RELOAD_S = 1.0
 """How long a shard that has failed stays away: what it failed of may be over by then."""
+
+TELL_PAUSE_S = 0.005
+"""How long after one shard the next one hears that topics have changed."""
 
 Refuse = Callable[[KafkaError], Any]
 """Makes the response that says an error in the terms of one API."""
@@ -44,6 +48,10 @@ class GroupCoordinator:
         self._shards: dict[int, Shard] = {}
         self._loading: dict[int, asyncio.Task[None]] = {}
         self._one_at_a_time = asyncio.Lock()
+        self._turns = Turns()
+        self._untold: dict[int, None] = {}
+        """Shards that have yet to hear that the picture of the cluster has changed."""
+        self._telling: asyncio.Handle | None = None
         self._stopping = False
 
     def start(self) -> None:
@@ -61,6 +69,9 @@ class GroupCoordinator:
         for shard in self._shards.values():
             shard.stop()
         self._shards.clear()
+        self._untold.clear()
+        if self._telling is not None:
+            self._telling.cancel()
         loading = list(self._loading.values())
         for task in loading:
             task.cancel()
@@ -86,7 +97,10 @@ class GroupCoordinator:
             return self._ask_later(request, group_id, method, body, refuse, if_too_large)
         client_host = "/" + request.caller.peer.rpartition(":")[0]
         call = Call(request.version, request.client_id or "", client_host, body)
-        return self._answer(self._index_of(group_id), method, call, request.caller, refuse, if_too_large)
+        index = self._index_of(group_id)
+        # Whoever has just created a topic may well commit an offset for it next.
+        self._tell(index)
+        return self._answer(index, method, call, request.caller, refuse, if_too_large)
 
     async def _ask_later(
         self,
@@ -141,10 +155,30 @@ class GroupCoordinator:
 
     # What happens elsewhere.
 
-    def image_changed(self, image: ClusterImage) -> None:
-        """Topics have come, grown or gone."""
-        for shard in list(self._shards.values()):
-            shard.run(lambda groups, now_ms: groups.image_changed(now_ms, image))
+    def image_changed(self) -> None:
+        """Topics have come, grown or gone. Each shard hears of it before it is asked next, and soon if it is not."""
+        self._untold.update(dict.fromkeys(self._shards))
+        if self._untold and self._telling is None:
+            self._telling = asyncio.get_running_loop().call_soon(self._tell_one)
+
+    def _tell_one(self) -> None:
+        # One after the other, so that requests are served in between.
+        self._telling = None
+        if self._untold:
+            self._tell(next(iter(self._untold)))
+        if self._untold:
+            self._telling = asyncio.get_running_loop().call_later(TELL_PAUSE_S, self._tell_one)
+
+    def _tell(self, index: int) -> None:
+        if index in self._untold:
+            del self._untold[index]
+            # It may have failed since.
+            if (shard := self._shards.get(index)) is not None:
+                self._show_image(shard)
+
+    def _show_image(self, shard: Shard) -> None:
+        image = self._broker.image
+        shard.run(lambda groups, now_ms: groups.image_changed(now_ms, image))
 
     def config_changed(self, config: BrokerConfig) -> None:
         """Settings have changed."""
@@ -191,7 +225,7 @@ class GroupCoordinator:
 
     def _new_groups(self) -> GroupShard:
         broker = self._broker
-        return GroupShard(broker.config, broker.image, broker.chance)
+        return GroupShard(broker.config, broker.image, broker.chance, self._turns)
 
     def _serve(self, index: int, groups: GroupShard) -> Shard:
         """Answer for these groups from now on."""
@@ -207,7 +241,7 @@ class GroupCoordinator:
         shard.configure(lambda groups: groups.config_changed(broker.config))
         shard.run(GroupShard.loaded)
         # Topics may have gone while the broker was away, or while the groups were loaded.
-        shard.run(lambda groups, now_ms: groups.image_changed(now_ms, broker.image))
+        self._show_image(shard)
         if index not in self._shards:
             raise gone()
         return shard
@@ -247,7 +281,7 @@ class GroupCoordinator:
         loader = Loader(broker.leader(OFFSETS_TOPIC, index), groups, broker.config.offsets_load_buffer_size)
         await loader.run()
         took_ms = (broker.clock.monotonic() - begun) * 1000
-        log.info("%s-%d: %d records loaded in %.0f ms", OFFSETS_TOPIC, index, loader.record_count, took_ms)
+        log.debug("%s-%d: %d records loaded in %.0f ms", OFFSETS_TOPIC, index, loader.record_count, took_ms)
         return groups
 
 

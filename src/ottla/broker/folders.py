@@ -7,6 +7,7 @@ forgets the topic, and a folder without such a proof is set aside.
 
 import logging
 import re
+from itertools import count
 from threading import Lock
 
 from ottla.cluster.image import ClusterImage, TopicImage
@@ -70,6 +71,12 @@ class Deletions:
                 checkpoint.write_deletions(self._disk, names)
                 self._written = names
 
+    def release(self, folder: str) -> None:
+        """See that no deletion that is finished covers a new folder of that name after a crash. In an executor."""
+        match = _PARTITION.fullmatch(folder)
+        if match is not None and match[1] in self._written.values():
+            self.write()
+
     def cover(self, folder: str) -> bool:
         """Whether a folder is that of a topic that was deleted."""
         topic_id = read_topic_id(self._disk, folder)
@@ -131,6 +138,7 @@ class Folders:
 
     def clear(self, folder: str) -> None:
         """See that a name is free for a new folder."""
+        self._deletions.release(folder)
         if not self._disk.exists(folder):
             return
         if self._deletions.cover(folder) or (self._is_partition(folder) and not self._is_used(folder)):
@@ -148,7 +156,8 @@ class Folders:
         found = read_topic_id(self._disk, folder)
         if found == topic_id:
             return True
-        if found is None or (mark is not None and mark.topic_id == topic_id):
+        is_marked = mark is not None and mark.topic_id == topic_id
+        if is_marked or (found is None and not self._deletions.cover(folder)):
             log.warning("%s: %s is missing or damaged, and is written anew", folder, METADATA_FILE)
             write_topic_id(self._disk, folder, topic_id)
             return True
@@ -156,6 +165,7 @@ class Folders:
             # A topic of the same name that was deleted: its records must not come back.
             self._disk.remove_folder(folder)
             return False
+        assert found is not None
         aside = self._set_aside(folder)
         log.error(
             "%s belongs to a topic with the id %s, its %s says, and the topic of that name has the id %s; it is kept "
@@ -166,6 +176,9 @@ class Folders:
         return False
 
     def _set_aside(self, folder: str) -> str:
-        aside = f"{folder[:200]}.{self._clock.now_ms()}{STRAY_SUFFIX}"
+        # File names have 255 bytes, and topic names up to 249. Those of two topics may begin alike.
+        topic, _, index = folder.rpartition("-")
+        names = (f"{topic[:200]}-{index}.{now_ms}{STRAY_SUFFIX}" for now_ms in count(self._clock.now_ms()))
+        aside = next(name for name in names if not self._disk.exists(name))
         self._disk.rename(folder, aside)
         return aside

@@ -65,3 +65,23 @@ class Timers:
             if self._deadlines.get(key) == (at_ms, order):
                 return
             heappop(self._heap)
+
+
+class Turns:
+    """Moments for those who have long work to do a slice at a time: each its own, so that they never come together.
+
+    >>> turns = Turns(pause_ms=5)
+    >>> turns.next_ms(1000), turns.next_ms(1001), turns.next_ms(2000)
+    (1005, 1010, 2005)
+    """
+
+    __slots__ = ("_pause_ms", "_taken_ms")
+
+    def __init__(self, pause_ms: int = 5) -> None:
+        self._pause_ms = pause_ms
+        self._taken_ms = 0
+
+    def next_ms(self, now_ms: int) -> int:
+        """When to go on."""
+        self._taken_ms = max(now_ms, self._taken_ms) + self._pause_ms
+        return self._taken_ms

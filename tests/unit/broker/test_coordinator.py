@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,21 @@ import pytest
 
 from ottla.broker.coordinator import shard_index
 from ottla.broker.coordinator_load import Loader
+from ottla.broker.request import Request
+from ottla.cluster.image import ClusterImage
 from ottla.cluster.names import OFFSETS_TOPIC
+from ottla.coordinator.group.shard import GroupShard
+from ottla.coordinator.outcome import Outcome
 from ottla.record import Batch, Record, build_batch
 from ottla.wire.api.find_coordinator import FindCoordinatorRequest
 from ottla.wire.api.list_groups import ListGroupsRequest
 from ottla.wire.api.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
-from ottla.wire.api.offset_fetch import OffsetFetchRequest, OffsetFetchRequestTopic
+from ottla.wire.api.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+)
 from ottla.wire.errors import ErrorCode, KafkaError
 from tests.unit.broker.small_broker import SmallBroker
 
@@ -33,6 +43,11 @@ def committed(small: SmallBroker, group_id: str, topic: str = "t") -> int:
     assert response.error_code == 0, ErrorCode(response.error_code)
     offset: int = response.topics[0].partitions[0].committed_offset
     return offset
+
+
+class _Nobody:
+    peer = "127.0.0.1:50000"
+    interrupt: Callable[[], object] | None = None
 
 
 def load_again(small: SmallBroker, group_id: str) -> None:
@@ -231,3 +246,77 @@ def test_a_stopped_coordinator_says_so(small: SmallBroker) -> None:
     small.run(small.broker.groups.stop())
     assert commit(small, "g", 8) == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert small.ask(ListGroupsRequest(), 0).error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def test_a_change_of_topics_reaches_one_shard_after_the_other(
+    small: SmallBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small.create("t")
+    indexes = {shard_index(f"g{number}", 50): f"g{number}" for number in range(10)}
+    for group_id in indexes.values():
+        commit(small, group_id, 7)
+    told: list[ClusterImage] = []
+    image_changed = GroupShard.image_changed
+
+    def noted(groups: GroupShard, now_ms: int, image: ClusterImage) -> Outcome:
+        told.append(image)
+        return image_changed(groups, now_ms, image)
+
+    async def story() -> list[int]:
+        broker = small.broker
+        monkeypatch.setattr(GroupShard, "image_changed", noted)
+        broker.image = broker.image.without_topic("t")
+        counts = [len(told)]
+        while counts[-1] < len(indexes) - 3:
+            await asyncio.sleep(0)
+            counts.append(len(told))
+        # A change before all have heard of the last one: all hear of the newest.
+        told.clear()
+        broker.image = broker.image.with_controller(77)
+        while len(told) < len(indexes):
+            await asyncio.sleep(0)
+        await asyncio.sleep(0.02)
+        return counts
+
+    counts = small.run(story())
+    assert all(after - before <= 1 for before, after in pairwise(counts)), "no two in one turn of the event loop"
+    assert len(told) == len(indexes)
+    assert all(image is small.broker.image for image in told)
+
+
+def test_a_shard_that_is_asked_hears_first_of_what_has_changed(small: SmallBroker) -> None:
+    small.create("t")
+    groups = [f"g{number}" for number in range(20)]
+    for group_id in groups:
+        commit(small, group_id, 7)
+    with_topic = small.broker.image
+
+    def ask(group_id: str) -> int:
+        asked = OffsetFetchRequestGroup(
+            group_id=group_id, topics=[OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
+        )
+        request = Request(9, 8, "client", _Nobody(), None)
+        answer: Any = small.broker.groups.ask(request, group_id, GroupShard.offset_fetch, asked, str)
+        offset: int = answer.topics[0].partitions[0].committed_offset
+        return offset
+
+    async def story() -> None:
+        # Without a turn of the loop in between.
+        small.broker.image = with_topic.without_topic("t")
+        assert [ask(group_id) for group_id in reversed(groups)] == [-1] * 20
+
+    small.run(story())
+
+
+def test_a_shard_that_has_failed_is_not_told(small: SmallBroker) -> None:
+    small.create("t")
+    commit(small, "g", 7)
+
+    async def fail() -> None:
+        small.broker.image = small.broker.image.without_topic("t")
+        small.broker.groups._shards[shard_index("g", 50)]._fail()
+        await asyncio.sleep(0.02)
+
+    small.run(fail())
+    load_again(small, "g")
+    assert committed(small, "g") == -1

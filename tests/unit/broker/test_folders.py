@@ -246,6 +246,47 @@ def test_a_folder_that_is_in_the_way_of_a_new_topic_is_kept() -> None:
     assert logs.open(ORDERS, 0).log.end_offset == 0
 
 
+def test_folders_with_long_names_are_set_aside_under_names_of_their_own() -> None:
+    # They begin alike, and no clock ticks between them.
+    topics = [TopicImage("a" * 248 + last, bytes(15) + last.encode(), ORDERS.partitions[:2]) for last in ("x", "y")]
+    disk = filled(WITHOUT.with_topics(*topics), clean=False)
+    start(disk, WITHOUT)
+    assert len(strays(disk)) == 4
+    assert sorted(name.partition(".")[0][-2:] for name in strays(disk)) == ["-0", "-0", "-1", "-1"]
+    assert all(len(name) <= 255 for name in strays(disk))
+
+
+AGAIN = TopicImage("orders", bytes(range(50, 66)), ORDERS.partitions)
+
+
+def test_a_half_removed_folder_of_a_deleted_topic_is_not_taken_for_that_of_a_new_one() -> None:
+    disk = filled(BOTH, clean=False)
+    logs = start(disk, BOTH)
+    asyncio.run(logs.begin_deletion(ORDERS))
+    disk = disk.kill()
+    disk.remove("orders-0/partition.metadata")
+    logs = start(disk, WITHOUT.with_topic(AGAIN))
+    assert [logs.open(AGAIN, index).log.end_offset for index in range(3)] == [0, 0, 0]
+    assert strays(disk) == []
+
+
+def test_a_new_topic_does_not_lose_its_records_to_a_deletion_that_is_over() -> None:
+    disk = filled(BOTH, clean=False)
+    logs = start(disk, BOTH)
+
+    async def again() -> None:
+        await deleted(logs, [])
+        await logs.create(AGAIN, AGAIN.partitions)
+
+    asyncio.run(again())
+    append(logs, AGAIN)
+    disk = disk.kill()
+    # It is not synced, and a power cut may take it.
+    disk.remove("orders-0/partition.metadata")
+    logs = start(disk, WITHOUT.with_topic(AGAIN))
+    assert [logs.open(AGAIN, index).log.end_offset for index in range(3)] == [1, 1, 1]
+
+
 def test_other_files_and_folders_are_left_alone() -> None:
     disk = filled(WITHOUT, clean=False)
     disk.make_folder("backup-2024/inner")

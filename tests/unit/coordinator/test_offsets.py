@@ -8,7 +8,7 @@ import pytest
 from ottla.config.broker import BrokerConfig
 from ottla.coordinator.group import commits
 from ottla.coordinator.group.context import Context
-from ottla.coordinator.group.offsets import Committed, Offsets
+from ottla.coordinator.group.offsets import NO_TOPIC_ID, Committed, Offsets
 from ottla.coordinator.group.records import decode_record
 from ottla.coordinator.outcome import Call, Outcome, Record
 from ottla.ports import SystemChance
@@ -268,13 +268,14 @@ def test_a_group_is_forgotten_with_its_last_offset() -> None:
     for group_id, name in (("a", "t"), ("a", "u"), ("b", "t")):
         record = Committed(1).record(group_id, name, 0)
         offsets.replay(record.key, record.value)
-    assert sorted(offsets.not_of("t", ())) == [("a", "t", 0), ("b", "t", 0)]
+    assert offsets.groups_of("t") == ["a", "b"]
+    assert (offsets.count("a"), offsets.count("b")) == (2, 1)
     for record in offsets.tombstones("a"):
         offsets.replay(record.key, record.value)
     assert "a" not in offsets
     assert offsets.topics() == ["t"]
-    assert list(offsets.not_of("t", ())) == [("b", "t", 0)]
-    assert list(offsets.not_of("u", ())) == []
+    assert offsets.groups_of("t") == ["b"]
+    assert (offsets.groups_of("u"), offsets.partitions_of("a", "t"), offsets.count("a")) == ([], [], 0)
     # Once more does no harm: a tombstone may outlive what it removed.
     offsets.replay(OffsetCommitKey(group="a", topic="t", partition=0), None)
 
@@ -292,3 +293,19 @@ def test_ten_thousand_groups_with_thirty_partitions_each_fit_into_sixty_megabyte
     taken, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert taken * 5 < 60 << 20, f"{taken / 60_000:.0f} bytes for each"
+
+
+def test_offsets_that_do_not_say_which_topic_they_are_for_are_found() -> None:
+    offsets = Offsets()
+    for partition, topic_id in enumerate((NO_TOPIC_ID, b"1" * 16, NO_TOPIC_ID)):
+        record = Committed(1, topic_id=topic_id).record("a", "t", partition)
+        offsets.replay(record.key, record.value)
+    assert offsets.anonymous("t") == [("a", 0), ("a", 2)]
+    record = Committed(1, topic_id=b"1" * 16).record("a", "t", 0)
+    offsets.replay(record.key, record.value)
+    assert offsets.anonymous("t") == [("a", 2)]
+    assert offsets.topic_id("a", "t", 0) == b"1" * 16
+    assert (offsets.topic_id("a", "t", 2), offsets.topic_id("a", "t", 3)) == (NO_TOPIC_ID, None)
+    for record in offsets.tombstones("a"):
+        offsets.replay(record.key, record.value)
+    assert offsets.anonymous("t") == []

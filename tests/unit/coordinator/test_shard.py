@@ -356,19 +356,6 @@ def test_a_topic_that_grows_keeps_its_offsets_and_its_readers_get_the_new_partit
     assert world.committed() == {("orders", 0): 5}
 
 
-def test_all_of_many_groups_are_told_of_a_topic_that_has_grown_a_slice_at_a_time() -> None:
-    world = ShardWorld()
-    for number in range(250):
-        world.consumer_heartbeat("m", 0, group=f"group-{number}")
-    written = len(world.log)
-    world.see(image_of(topic("bills", number=2), topic("orders", 6, number=1)))
-    assert len(world.log) == written + 100
-    # Another change on the heels of the first is no second round for those who were not told yet.
-    world.see(image_of(topic("bills", number=2), topic("orders", 7, number=1)))
-    world.pass_time(100)
-    assert len(world.log) == written + 100 + 250
-
-
 # Time.
 
 
@@ -446,16 +433,6 @@ def test_an_empty_group_without_offsets_is_removed() -> None:
     world.pass_time(10 * MINUTE_MS)
     assert world.listed() == {}
     world.restart()
-    assert world.listed() == {}
-
-
-def test_retention_is_looked_after_in_slices_that_reach_every_group() -> None:
-    world = ShardWorld(offsets_retention_minutes=5)
-    for number in range(450):
-        world.commit({0: 5}, group=f"group-{number}")
-    world.pass_time(10 * MINUTE_MS)
-    assert len(world.listed()) == 350
-    world.pass_time(1000)
     assert world.listed() == {}
 
 

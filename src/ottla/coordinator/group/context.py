@@ -6,7 +6,7 @@ from typing import Protocol
 from ottla.cluster.image import ClusterImage
 from ottla.config.broker import BrokerConfig
 from ottla.coordinator.outcome import Outcome, Record
-from ottla.coordinator.timers import Timers
+from ottla.coordinator.timers import Timers, Turns
 from ottla.ports import Chance
 from ottla.wire.api.list_groups import ListedGroup
 
@@ -20,6 +20,8 @@ class Context:
     chance: Chance
     timers: Timers = field(default_factory=Timers)
     """Keys are `(group_id, what, ...)`: the shard hands what is due to `Group.expire`."""
+    turns: Turns = field(default_factory=Turns)
+    """Shared with the other shards: one of them at a time goes on with long work."""
 
 
 class Group(Protocol):

@@ -2,7 +2,7 @@
 
 import struct
 from collections import defaultdict
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from sys import intern
 from typing import NamedTuple
 
@@ -77,6 +77,7 @@ class Offsets:
         # have to look at.
         self._packed: dict[str, dict[str, dict[int, bytes]]] = {}
         self._groups: defaultdict[str, set[str]] = defaultdict(set)
+        self._with_anonymous: set[str] = set()
 
     def __contains__(self, group_id: object) -> bool:
         return group_id in self._packed
@@ -90,12 +91,32 @@ class Offsets:
         """The topics that any group has committed for."""
         return list(self._groups)
 
-    def not_of(self, topic: str, topic_ids: Container[bytes]) -> Iterator[tuple[str, str, int]]:
-        """Group, topic and partition of what was committed for a topic of that name, but none of these ids."""
-        for group_id in self._groups.get(topic, ()):
-            for partition, packed in self._packed[group_id][topic].items():
-                if packed[_TOPIC_ID] not in topic_ids:
-                    yield group_id, topic, partition
+    def groups_of(self, topic: str) -> list[str]:
+        """The groups that have committed for a topic of that name, in order."""
+        return sorted(self._groups.get(topic, ()))
+
+    def partitions_of(self, group_id: str, topic: str) -> list[int]:
+        """The partitions of a topic that a group has committed for, in order."""
+        return sorted(self._packed.get(group_id, {}).get(topic, ()))
+
+    def topic_id(self, group_id: str, topic: str, partition: int) -> bytes | None:
+        """The id of the topic that an offset was committed for, zeros where it does not say; None if there is none."""
+        packed = self._packed.get(group_id, {}).get(topic, {}).get(partition)
+        return None if packed is None else packed[_TOPIC_ID]
+
+    def anonymous(self, topic: str) -> list[tuple[str, int]]:
+        """Group and partition of the offsets for a topic of that name that do not say by its id which one it is."""
+        # Nobody writes them any more but consumers that ask for a retention time. Mostly there is nothing to look for.
+        return [
+            (group_id, partition)
+            for group_id in (self.groups_of(topic) if topic in self._with_anonymous else ())
+            for partition in self.partitions_of(group_id, topic)
+            if self.topic_id(group_id, topic, partition) == NO_TOPIC_ID
+        ]
+
+    def count(self, group_id: str) -> int:
+        """How many offsets a group has committed."""
+        return sum(map(len, self._packed.get(group_id, {}).values()))
 
     def topics_of(self, group_id: str) -> list[str]:
         """The topics that a group has committed for."""
@@ -123,6 +144,8 @@ class Offsets:
         group_id, topic = intern(key.group), intern(key.topic)
         self._packed.setdefault(group_id, {}).setdefault(topic, {})[key.partition] = _pack(Committed.of(value))
         self._groups[topic].add(group_id)
+        if value.topic_id == NO_TOPIC_ID:
+            self._with_anonymous.add(topic)
 
     def _remove(self, group_id: str, topic: str, partition: int) -> None:
         topics = self._packed.get(group_id, {})
@@ -134,6 +157,7 @@ class Offsets:
         groups.remove(group_id)
         if not groups:
             del self._groups[topic]
+            self._with_anonymous.discard(topic)
         if not topics:
             del self._packed[group_id]
 

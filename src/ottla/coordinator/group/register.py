@@ -1,15 +1,13 @@
 """The groups and offsets of a shard as the log has them. Only what is replayed changes them for good."""
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any, TypeVar
 
 from ottla.coordinator.group.classic import ClassicGroup
 from ottla.coordinator.group.consumer import ConsumerGroup
 from ottla.coordinator.group.context import Context
-from ottla.coordinator.group.offsets import NO_TOPIC_ID, Offsets, removed
+from ottla.coordinator.group.offsets import Offsets
 from ottla.coordinator.group.records import UnknownRecord, decode_record
-from ottla.coordinator.outcome import Record
 from ottla.wire.embedded.offsets_topic import GroupMetadataKey, LegacyOffsetCommitKey, OffsetCommitKey
 from ottla.wire.errors import ErrorCode
 from ottla.wire.schema import Bytes
@@ -84,15 +82,3 @@ class Register:
         # Offsets always belong to a group, be it one that nobody ever joined: tools see it, and can delete it.
         if group_id not in self.groups and group_id in self.offsets:
             self.groups[group_id] = ClassicGroup(self._context, group_id)
-
-    def orphans(self, topics: Iterable[str], *, anonymous_stay: bool) -> list[Record]:
-        """Records that remove offsets of topics that there are no more, whatever has their names now.
-
-        `anonymous_stay` leaves those that do not say which topic they are for where there is one of that name.
-        """
-        records: list[Record] = []
-        for topic in topics:
-            found = self._context.image.topics.get(topic)
-            staying = set() if found is None else {found.topic_id, NO_TOPIC_ID if anonymous_stay else found.topic_id}
-            records += [removed(*place) for place in self.offsets.not_of(topic, staying)]
-        return records

@@ -15,20 +15,20 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 MS_PER_MINUTE = 60_000
 
 
-def expired(group: AnyGroup, offsets: Offsets, now_ms: int, retention_minutes: int) -> list[Record]:
-    """Records that remove what has expired, with the group itself if it is empty and nothing is left."""
-    records: list[Record] = []
-    kept = 0
+def expired(
+    group: AnyGroup, offsets: Offsets, topic: str, partitions: list[int], now_ms: int, retention_minutes: int
+) -> list[Record]:
+    """Records that remove what has expired of a group's offsets for these partitions of a topic."""
+    if not _knows_what_it_reads(group) or group.is_subscribed(topic):
+        return []
     oldest_ms = now_ms - retention_minutes * MS_PER_MINUTE
-    watches = _knows_what_it_reads(group)
-    for topic in offsets.topics_of(group.group_id):
-        in_use = not watches or group.is_subscribed(topic)
-        for partition, committed in offsets.of_topic(group.group_id, topic):
-            if in_use or not _is_over(committed, group.empty_since_ms, now_ms, oldest_ms):
-                kept += 1
-            else:
-                records.append(removed(group.group_id, topic, partition))
-    return records + group.removal() if group.is_empty and not kept else records
+    empty_since_ms = group.empty_since_ms
+    return [
+        removed(group.group_id, topic, partition)
+        for partition in partitions
+        if (committed := offsets.find(group.group_id, topic, partition)) is not None
+        and _is_over(committed, empty_since_ms, now_ms, oldest_ms)
+    ]
 
 
 def _knows_what_it_reads(group: AnyGroup) -> bool:

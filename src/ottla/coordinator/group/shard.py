@@ -10,14 +10,16 @@ from typing import Any
 
 from ottla.cluster.image import ClusterImage
 from ottla.config.broker import BrokerConfig
-from ottla.coordinator.group import commits, listing
+from ottla.coordinator.group import commits, listing, upkeep
 from ottla.coordinator.group.classic import ClassicGroup
 from ottla.coordinator.group.consumer import ConsumerGroup
 from ottla.coordinator.group.consumer.migrate import upgrade_records
 from ottla.coordinator.group.context import Context
 from ottla.coordinator.group.register import WATCH, Register
-from ottla.coordinator.group.retention import CONSUMER_PROTOCOL_TYPE, expired
+from ottla.coordinator.group.retention import CONSUMER_PROTOCOL_TYPE
+from ottla.coordinator.group.upkeep import Upkeep
 from ottla.coordinator.outcome import Call, Outcome, Record, Ticket
+from ottla.coordinator.timers import Turns
 from ottla.ports import Chance
 from ottla.wire.api.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
 from ottla.wire.api.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
@@ -34,13 +36,6 @@ CONSUMER_PROTOCOL = "consumer"
 JOINING_EPOCH = 0
 FIRST_LEAVE_VERSION_WITH_MEMBERS = 3
 
-GROUPS_AT_ONCE = 100
-"""What concerns all groups, who may be ten thousand, is done in slices, between which requests are served."""
-PAUSE_MS = 5
-
-_RETENTION = ("", "retention")
-_TOPICS = ("", "topics")
-
 
 class GroupShard:
     """The groups of a shard.
@@ -53,13 +48,12 @@ class GroupShard:
     ('UNKNOWN_MEMBER_ID', [])
     """
 
-    def __init__(self, config: BrokerConfig, image: ClusterImage, chance: Chance) -> None:
-        self._context = Context(config, image, chance)
+    def __init__(self, config: BrokerConfig, image: ClusterImage, chance: Chance, turns: Turns | None = None) -> None:
+        self._context = Context(config, image, chance, turns=turns or Turns())
         self._register = Register(self._context)
         self._groups = self._register.groups
         self._offsets = self._register.offsets
-        self._unchecked: list[str] = []
-        self._untold: list[str] = []
+        self._upkeep = Upkeep(self._context, self._register)
 
     # Classic groups.
 
@@ -243,11 +237,10 @@ class GroupShard:
 
     def loaded(self, now_ms: int) -> Outcome:
         """Everything is replayed: begin to watch over members, and remove offsets of topics that are gone."""
-        outcome = Outcome(records=self._register.orphans(self._offsets.topics(), anonymous_stay=True))
+        outcome = self._upkeep.loaded(now_ms)
         for group in list(self._groups.values()):
             self._context.timers.cancel((group.group_id, WATCH))
             _add(outcome, group.loaded(now_ms))
-        self._context.timers.set(_RETENTION, now_ms + self._context.config.offsets_retention_check_interval_ms)
         return outcome
 
     # Time, and changes around it.
@@ -264,12 +257,12 @@ class GroupShard:
         written: set[str] = set()
         for timer in timers.due(now_ms):
             assert isinstance(timer, tuple)
-            is_of_all = timer in (_RETENTION, _TOPICS)
+            is_of_all = timer in upkeep.TIMERS
             if timer[0] in written or (written and is_of_all):
                 timers.set(timer, now_ms)
                 break
             if is_of_all:
-                return _add(outcome, self._check_retention(now_ms) if timer == _RETENTION else self._tell(now_ms))
+                return _add(outcome, self._upkeep.expire(now_ms, timer))
             group = self._groups.get(timer[0])
             if group is None:
                 continue
@@ -279,36 +272,10 @@ class GroupShard:
             _add(outcome, done)
         return outcome
 
-    def _check_retention(self, now_ms: int) -> Outcome:
-        """Look after the retention of some groups, and of the others a little later."""
-        config = self._context.config
-        self._unchecked = self._unchecked or list(self._groups)
-        at_once, self._unchecked = self._unchecked[:GROUPS_AT_ONCE], self._unchecked[GROUPS_AT_ONCE:]
-        pause_ms = PAUSE_MS if self._unchecked else config.offsets_retention_check_interval_ms
-        self._context.timers.set(_RETENTION, now_ms + pause_ms)
-        outcome = Outcome()
-        for group_id in at_once:
-            if (group := self._groups.get(group_id)) is not None:
-                outcome.records += expired(group, self._offsets, now_ms, config.offsets_retention_minutes)
-        return outcome
-
     def image_changed(self, now_ms: int, image: ClusterImage) -> Outcome:
         """Topics were created, have grown or were deleted: offsets go with their topics, and groups share out anew."""
         before, self._context.image = self._context.image, image
-        changed = [topic for topic in self._offsets.topics() if _topic_id(before, topic) != _topic_id(image, topic)]
-        self._untold = [group_id for group_id, group in self._groups.items() if isinstance(group, ConsumerGroup)]
-        return _add(Outcome(records=self._register.orphans(changed, anonymous_stay=False)), self._tell(now_ms))
-
-    def _tell(self, now_ms: int) -> Outcome:
-        """Have some groups look at their topics again, and the others a little later."""
-        at_once, self._untold = self._untold[:GROUPS_AT_ONCE], self._untold[GROUPS_AT_ONCE:]
-        if self._untold:
-            self._context.timers.set(_TOPICS, now_ms + PAUSE_MS)
-        outcome = Outcome()
-        for group_id in at_once:
-            if isinstance(group := self._groups.get(group_id), ConsumerGroup):
-                _add(outcome, group.topics_changed(now_ms))
-        return outcome
+        return self._upkeep.image_changed(now_ms, before)
 
     def config_changed(self, config: BrokerConfig) -> None:
         """Settings have changed; they are read where they are used."""
@@ -331,11 +298,6 @@ def _no_member(request: ConsumerGroupHeartbeatRequest, classic: ClassicGroup | N
         return KafkaError(ErrorCode.FENCED_INSTANCE_ID, message)
     message = f"group {request.group_id!r} is a classic group, and has no member {request.member_id!r}"
     return KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, message)
-
-
-def _topic_id(image: ClusterImage, topic: str) -> bytes | None:
-    found = image.topics.get(topic)
-    return None if found is None else found.topic_id
 
 
 def _add(outcome: Outcome, more: Outcome) -> Outcome:

@@ -32,6 +32,8 @@ class Member:
     subscription: bytes = b""
     """What was written down of the above: the metadata under the protocol that the group agreed on."""
     assignment: bytes = b""
+    # What `topics` has found, which is asked about every topic of the group, over and over.
+    _topics: list[frozenset[str] | None] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @property
     def is_static(self) -> bool:
@@ -48,6 +50,11 @@ class Member:
 
     def topics(self) -> frozenset[str] | None:
         """What a consumer is subscribed to, or None if that cannot be read."""
+        if not self._topics:
+            self._topics.append(self._read_topics())
+        return self._topics[0]
+
+    def _read_topics(self) -> frozenset[str] | None:
         try:
             return frozenset(
                 topic

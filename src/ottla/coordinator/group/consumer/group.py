@@ -1,6 +1,6 @@
 """A group of the consumer protocol as the shard sees it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from typing import Any
 
 from ottla.coordinator.group.consumer import check, classic
@@ -121,6 +121,13 @@ class ConsumerGroup:
         state = self._core.state
         named = any(topic in member.profile.topics for member in state.members.values())
         return named or any(topic in topics for topics in state.regexes.values())
+
+    def may_read_any(self, topics: Set[str]) -> bool:
+        """Whether a member is subscribed to one of these topics, or by a regular expression, to whatever it matches."""
+        return any(
+            member.profile.regex is not None or not member.profile.topics.isdisjoint(topics)
+            for member in self.members.values()
+        )
 
     def listed(self) -> ListedGroup:
         """Its line in ListGroups."""
