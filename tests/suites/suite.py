@@ -21,12 +21,14 @@ class Suite:
     plugins: Sequence[str]
     arguments: Sequence[str]
     environment: Mapping[str, str]
+    repository: str = ""
+    """What the checkout is of, if there is more than one suite in it."""
     lists: Path = HERE
 
     @property
     def variable(self) -> str:
         """The environment variable that names a checkout."""
-        return f"OTTLA_{self.client.upper().replace('-', '_')}_CHECKOUT"
+        return f"OTTLA_{(self.repository or self.client).upper().replace('-', '_')}_CHECKOUT"
 
     @property
     def allowed(self) -> Path:
@@ -42,6 +44,21 @@ class Suite:
         """The checkout that the environment names, if it does."""
         path = os.environ.get(self.variable)
         return Path(path) if path else None
+
+
+def _confluent(protocol: str) -> Suite:
+    """The suite of confluent-kafka, whose tests are written once for both protocols of groups."""
+    # Schemas and share groups are no business of ours yet, and one file is a program of its own.
+    ignored = ("schema_registry", *(f"share_consumer{kind}" for kind in ("", "_oauth", "_sasl")), "integration_test.py")
+    return Suite(
+        client=f"confluent-kafka-{protocol}",
+        folder="tests/integration",
+        broker={"num.partitions": "4"},
+        plugins=("ottla_suite_confluent", "ottla_suite"),
+        arguments=tuple(f"--ignore=tests/integration/{name}" for name in ignored),
+        environment={"BROKERS": "{address}", "TEST_CONSUMER_GROUP_PROTOCOL": protocol},
+        repository="confluent-kafka",
+    )
 
 
 SUITES: Mapping[str, Suite] = {
@@ -73,5 +90,7 @@ SUITES: Mapping[str, Suite] = {
             # Their fixtures insist on a folder of Kafka's programs, and start none of them for a broker that runs.
             environment={"KAFKA_URI": "kafka://{address}", "KAFKA_VERSION": "4.3.0", "KAFKA_ROOT": "{scratch}"},
         ),
+        _confluent("classic"),
+        _confluent("consumer"),
     )
 }
