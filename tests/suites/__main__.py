@@ -1,6 +1,6 @@
 """Run another client's own test suite against Ottla, as a ratchet.
 
-    python -m tests.suites {aiokafka,kafka-python} --checkout PATH [--update] [--everything] [--json]
+    python -m tests.suites CLIENT --checkout PATH [--update] [--everything] [--json]
 
 The tests in `tests/suites/allowed/CLIENT.txt` must pass; if one does not, the exit status is 1. Tests that pass and are
 not in that list are reported, and `--update` adds them; it never takes one away. What is left out stands in
