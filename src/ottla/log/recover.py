@@ -166,8 +166,7 @@ class Recoverer:
             following = segments[number + 1] if number + 1 < len(segments) else None
             if following is not None and following.base_offset <= recovery_point:
                 self._check_flushed(segment, following.base_offset)
-                if following.base_offset == recovery_point:
-                    self._seal(segment)
+                self._seal(segment)
                 end_offset = following.base_offset
                 continue
             if 0 < segment.base_offset - end_offset <= LARGEST_RELATIVE_OFFSET:
@@ -190,6 +189,7 @@ class Recoverer:
             self.report.damaged.append(f"{segment.name}: {error.message}")
             return
         segment.seal()
+        # It may be there already, and only in the page cache.
         segment.times.unsynced = True
 
     def _without_covered(self, segments: list[Segment], recovery_point: int) -> list[Segment]:
