@@ -6,6 +6,7 @@ from typing import Any
 
 from ottla.net.connection import Connection
 from ottla.wire.api.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
+from ottla.wire.api.heartbeat import HeartbeatRequest
 from ottla.wire.api.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ottla.wire.api.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from ottla.wire.embedded import encode_versioned
@@ -14,7 +15,8 @@ from ottla.wire.errors import ErrorCode
 
 TIMEOUT_MS = 300_000
 SESSION_MS = 120_000
-MOST_ROUNDS = 100
+MOST_ROUNDS = 1000
+HEARTBEAT_S = 0.05
 
 
 def _check(code: int, what: str) -> None:
@@ -30,6 +32,7 @@ class ClassicMember:
         self._group = group
         self._subscription = encode_versioned(ConsumerProtocolSubscription(topics=[topic]), 0)
         self.member_id = ""
+        self._generation = -1
 
     async def take_part(self) -> None:
         """Join, and sync: one rebalance as this member sees it. The leader hands out 100 bytes to each."""
@@ -38,7 +41,7 @@ class ClassicMember:
             self.member_id = joined.member_id
             joined = await self._join()
         _check(joined.error_code, "JoinGroup")
-        self.member_id = joined.member_id
+        self.member_id, self._generation = joined.member_id, joined.generation_id
         assignments = [
             SyncGroupRequestAssignment(member_id=member.member_id, assignment=bytes(100)) for member in joined.members
         ]
@@ -56,6 +59,13 @@ class ClassicMember:
             await self.take_part()
         else:
             _check(synced.error_code, "SyncGroup")
+
+    async def follow(self) -> None:
+        """Go on as a member until it hears of a rebalance, and take part in it."""
+        request = HeartbeatRequest(group_id=self._group, generation_id=self._generation, member_id=self.member_id)
+        while (await self._connection.request(request)).error_code != ErrorCode.REBALANCE_IN_PROGRESS:
+            await asyncio.sleep(HEARTBEAT_S)
+        await self.take_part()
 
     async def _join(self) -> Any:
         request = JoinGroupRequest(
