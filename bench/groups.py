@@ -21,6 +21,7 @@ from rich.table import Table
 
 from ottla.client.admin import AdminClient, NewTopic
 from ottla.client.cluster import Cluster
+from ottla.client.options import ClientOptions
 from ottla.net.connection import Connection
 from ottla.wire.api.list_groups import ListGroupsRequest
 from ottla.wire.api.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
@@ -90,7 +91,7 @@ def main() -> int:
 
 
 async def _create_topic(port: int, partitions: int) -> None:
-    async with Cluster(f"127.0.0.1:{port}") as cluster:
+    async with Cluster(ClientOptions(bootstrap_servers=f"127.0.0.1:{port}")) as cluster:
         await AdminClient(cluster).create_topics([NewTopic(TOPIC, partitions)])
 
 

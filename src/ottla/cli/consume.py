@@ -7,9 +7,10 @@ import typer
 
 from ottla.cli.formats import Writer, json_writer, text_writer
 from ottla.cli.output import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT_MS, Bootstrap, TimeoutMs, with_cluster, write_all
-from ottla.client.cluster import Cluster, TopicPartition
+from ottla.client.cluster import Cluster
 from ottla.client.fetch import ConsumerRecord, Fetcher
 from ottla.client.offsets import EARLIEST, LATEST, NO_OFFSET, list_offsets
+from ottla.client.types import TopicPartition
 from ottla.wire.errors import ErrorCode, KafkaError
 
 

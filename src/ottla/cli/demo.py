@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from ottla.cli.demo_formats import show_formats
-from ottla.client import Cluster, Fetcher, Producer, TopicPartition
+from ottla.client import ClientOptions, Cluster, Fetcher, Producer, TopicPartition
 from ottla.native import PURE_PYTHON
 from ottla.record.kernels import COMPILED
 
@@ -69,7 +69,7 @@ async def _run(records: int, progress_console: Console) -> Figures:
 
 async def _write_and_read(address: str, records: int, start_s: float, pid: int, console: Console) -> Figures:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    async with Cluster(address) as cluster:
+    async with Cluster(ClientOptions(bootstrap_servers=address)) as cluster:
         with Progress(*columns, console=console, transient=True) as progress:
             task = progress.add_task("produced", total=records)
             producer = Producer(cluster)

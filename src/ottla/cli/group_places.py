@@ -10,9 +10,10 @@ from typing import NamedTuple
 
 import typer
 
-from ottla.client.cluster import Cluster, TopicPartition
+from ottla.client.cluster import Cluster
 from ottla.client.groups import GroupOffset
 from ottla.client.offsets import EARLIEST, LATEST, NO_OFFSET, list_offsets
+from ottla.client.types import TopicPartition
 from ottla.wire.errors import ErrorCode, KafkaError
 
 MS_PER_SECOND = 1000

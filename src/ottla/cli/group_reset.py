@@ -30,9 +30,10 @@ from ottla.cli.output import (
     say,
     with_cluster,
 )
-from ottla.client.cluster import Cluster, TopicPartition
+from ottla.client.cluster import Cluster
 from ottla.client.groups import GroupAdmin, GroupDescription, GroupOffset
 from ottla.client.offsets import EARLIEST, LATEST
+from ottla.client.types import TopicPartition
 from ottla.ports import SystemClock
 from ottla.wire.errors import ErrorCode, KafkaError
 

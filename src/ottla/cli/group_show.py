@@ -8,9 +8,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ottla.cli.output import make_table
-from ottla.client.cluster import Cluster, TopicPartition
+from ottla.client.cluster import Cluster
 from ottla.client.groups import GroupAdmin, GroupDescription, GroupMember
 from ottla.client.offsets import LATEST, list_offsets
+from ottla.client.types import TopicPartition
 from ottla.wire.errors import ErrorCode, KafkaError
 
 NONE = "-"

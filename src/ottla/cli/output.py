@@ -15,7 +15,8 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from ottla.client.cluster import Cluster, parse_bootstrap
+from ottla.client.cluster import Cluster
+from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.wire.errors import EncodeError, KafkaError, ProtocolError
 
 FAILED, INTERRUPTED = 1, 130
@@ -41,13 +42,16 @@ def with_cluster(bootstrap: str, timeout_ms: int, work: Callable[[Cluster], Awai
         raise typer.BadParameter(str(error), param_hint="--bootstrap") from None
 
     async def connected() -> None:
-        async with Cluster(bootstrap, request_timeout_ms=timeout_ms) as cluster:
+        async with Cluster(ClientOptions(bootstrap_servers=bootstrap, request_timeout_ms=timeout_ms)) as cluster:
             await work(cluster)
 
     try:
         _run(connected)
         sys.stdout.flush()
-    except (KafkaError, ProtocolError, EncodeError) as error:
+    except KafkaError as error:
+        # Not with the advice of `str(error)`, which is for those who write programs.
+        fail(f"{error.code.name}: {error.message}")
+    except (ProtocolError, EncodeError) as error:
         fail(str(error))
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None

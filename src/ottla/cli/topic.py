@@ -18,7 +18,8 @@ from ottla.cli.output import (
     with_cluster,
 )
 from ottla.client.admin import AdminClient, ConfigEntry, ConfigResource, ConfigSource, NewTopic, ResourceType
-from ottla.client.cluster import NO_TOPIC_ID, Cluster
+from ottla.client.cluster import Cluster
+from ottla.client.picture import NO_TOPIC_ID
 from ottla.wire.api.metadata import MetadataResponseTopic
 from ottla.wire.errors import ErrorCode, KafkaError
 

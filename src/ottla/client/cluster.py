@@ -1,63 +1,58 @@
-"""The cluster as a client knows it: brokers, connections to them, and who leads which partition."""
+"""The cluster as a client knows it: where its brokers are, and who leads which partition."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from types import TracebackType
 from typing import NamedTuple, Self, TypeVar
 
-from ottla.client.errors import check
+from ottla.client.connections import Connections, Lane, backed_off
+from ottla.client.errors import check, error_of
+from ottla.client.options import ClientOptions
+from ottla.client.picture import NO_LEADER, Leader, Picture, Topic
+from ottla.client.types import TopicPartition
 from ottla.net import BrokerUnreachableError, Connection, ConnectionLostError
-from ottla.wire.api.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
+from ottla.ports import Chance, SystemChance
+from ottla.wire.api.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ottla.wire.errors import ErrorCode, KafkaError
 
 T = TypeVar("T")
 
-DEFAULT_PORT = 9092
-FIRST_BACKOFF_S = 0.05
-LONGEST_BACKOFF_S = 1.0
-UNKNOWN_TOPIC_PATIENCE_S = 1.0
+UNKNOWN_TOPIC_PATIENCE_MS = 1_000
 """How long a topic may be unknown: long enough for news of it to reach all brokers, short enough for a typing error."""
 
-NO_TOPIC_ID = bytes(16)
 
+class Leaders(NamedTuple):
+    """Where partitions are led."""
 
-class TopicPartition(NamedTuple):
-    """A partition of a topic."""
-
-    topic: str
-    partition: int
-
-
-def parse_bootstrap(servers: str) -> list[tuple[str, int]]:
-    """Read `host:port,host:port`; the port is 9092 if it is left out.
-
-    >>> parse_bootstrap("localhost, [::1]:9093,broker-2:9094")
-    [('localhost', 9092), ('::1', 9093), ('broker-2', 9094)]
-    """
-    found: list[tuple[str, int]] = []
-    for server in servers.split(","):
-        host, colon, port = server.strip().rpartition(":")
-        if not colon or port.endswith("]"):
-            host, port = server.strip(), str(DEFAULT_PORT)
-        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
-            raise ValueError(f"{server.strip()!r} is no address; write HOST:PORT, several with commas between")
-        found.append((host.removeprefix("[").removesuffix("]"), int(port)))
-    return found
+    by_node: dict[int, list[TopicPartition]]
+    missing: dict[TopicPartition, KafkaError]
+    """Those that have no leader, or do not exist, and why."""
 
 
 class Cluster:
-    """A cluster, known through one or more addresses of its brokers. Connections are made when first needed."""
+    """A cluster, known through one or more addresses of its brokers. Connections are made when first needed.
 
-    def __init__(self, bootstrap_servers: str, *, client_id: str = "ottla", request_timeout_ms: int = 30_000) -> None:
-        self._bootstrap = parse_bootstrap(bootstrap_servers)
-        self._client_id = client_id
-        self.request_timeout_ms = request_timeout_ms
-        self._connections: dict[tuple[str, int], Connection] = {}
-        self._connecting: dict[tuple[str, int], asyncio.Lock] = {}
-        self._brokers: dict[int, tuple[str, int]] = {}
-        self._leaders: dict[TopicPartition, int] = {}
-        self._topic_ids: dict[str, bytes] = {}
-        self._topic_names: dict[bytes, str] = {}
+    >>> async def names() -> list[str]:
+    ...     async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap_servers)) as cluster:
+    ...         return [topic.name or "" for topic in (await cluster.metadata(None)).topics]
+    >>> from ottla.testing import TestBroker
+    >>> with TestBroker() as broker:
+    ...     asyncio.run(names())
+    []
+    """
+
+    def __init__(self, options: ClientOptions, *, chance: Chance | None = None) -> None:
+        self.options = options
+        self.picture = Picture()
+        """What is known without asking."""
+        self._chance = chance or SystemChance()
+        self._connections = Connections(options, self._chance)
+        self._refreshing: set[asyncio.Task[MetadataResponse]] = set()
+
+    @property
+    def request_timeout_ms(self) -> int:
+        """How long a request may take."""
+        return self.options.request_timeout_ms
 
     async def __aenter__(self) -> Self:
         return self
@@ -69,50 +64,40 @@ class Cluster:
 
     async def close(self) -> None:
         """Close all connections."""
-        connections = list(self._connections.values())
-        self._connections.clear()
-        for connection in connections:
-            await connection.close()
+        for task in self._refreshing:
+            task.cancel()
+        await self._connections.close()
 
     # Connections.
 
-    async def _connect(self, address: tuple[str, int]) -> Connection:
-        lock = self._connecting.setdefault(address, asyncio.Lock())
-        async with lock:
-            found = self._connections.get(address)
-            if found is None or found.closed:
-                found = self._connections[address] = await Connection.open(
-                    *address, client_id=self._client_id, timeout_ms=self.request_timeout_ms
-                )
-            return found
-
     async def any_broker(self) -> Connection:
         """A connection to whichever broker can be reached, one that is there already if possible."""
-        for connection in self._connections.values():
-            if not connection.closed:
-                return connection
+        found = self._connections.any_open()
+        if found is not None:
+            return found
         failures: list[str] = []
-        for address in [*self._brokers.values(), *self._bootstrap]:
+        for address in self._connections.by_health([*self.picture.brokers.values(), *self.options.addresses]):
             try:
-                return await self._connect(address)
+                return await self._connections.to(address)
             except ConnectionLostError as error:
                 failures.append(error.message)
-        raise BrokerUnreachableError("; ".join(dict.fromkeys(failures)))
+        hint = "see whether a broker runs there, and whether the address is right"
+        raise BrokerUnreachableError(f"{'; '.join(dict.fromkeys(failures))}; {hint}")
 
-    async def broker(self, node_id: int) -> Connection:
+    async def broker(self, node_id: int, lane: Lane = Lane.GENERAL) -> Connection:
         """A connection to a certain broker."""
-        if node_id not in self._brokers:
+        if node_id not in self.picture.brokers:
             await self.metadata([])
-        if node_id not in self._brokers:
-            known = ", ".join(map(str, sorted(self._brokers)))
-            raise KafkaError(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no broker {node_id}; there are {known}")
-        return await self._connect(self._brokers[node_id])
+        if node_id not in self.picture.brokers:
+            known = ", ".join(map(str, sorted(self.picture.brokers)))
+            raise error_of(ErrorCode.BROKER_NOT_AVAILABLE, f"there is no broker {node_id}; there are {known}")
+        return await self._connections.to(self.picture.brokers[node_id], lane)
 
     async def controller(self) -> Connection:
         """A connection to the broker that takes changes to topics."""
         response = await self.metadata([])
         # Brokers before 0.10 do not say who that is. They do not take such requests either, and any of them can say so.
-        known = response.controller_id in self._brokers
+        known = response.controller_id in self.picture.brokers
         return await self.broker(response.controller_id) if known else await self.any_broker()
 
     # What the cluster looks like.
@@ -130,80 +115,124 @@ class Cluster:
         request.allow_auto_topic_creation = create
         response: MetadataResponse = await connection.request(request)
         check(response.error_code, f"metadata from {connection.broker}")
-        self._brokers = {broker.node_id: (broker.host, broker.port) for broker in response.brokers}
-        for topic in response.topics:
-            self._remember(topic)
+        self.picture.take(response, asyncio.get_running_loop().time())
         return response
 
-    def _remember(self, topic: MetadataResponseTopic) -> None:
-        if topic.name is None or topic.error_code:
-            return
-        if topic.topic_id != NO_TOPIC_ID:
-            self._topic_ids[topic.name] = topic.topic_id
-            self._topic_names[topic.topic_id] = topic.name
-        for partition in topic.partitions:
-            self._leaders[TopicPartition(topic.name, partition.partition_index)] = partition.leader_id
+    async def topic(self, name: str, *, create: bool = False) -> Topic:
+        """A topic as it is known, or as a broker describes it. Waits for one that is just being created.
 
-    async def partitions(self, topic: str, *, create: bool = False) -> list[int]:
-        """The partitions of a topic, in order. Waits for a topic that is just being created."""
+        What is known is used for `metadata_max_age_ms`, and is then brought up to date without waiting for it.
+        """
+        known = self.picture.topics.get(name)
+        if known is not None and known.leaders:
+            age_s = asyncio.get_running_loop().time() - known.seen_at
+            if age_s * 1000 > self.options.metadata_max_age_ms and not self._refreshing:
+                self._refresh_later(list(self.picture.topics))
+            return known
 
-        async def ask() -> list[int]:
-            (found,) = [one for one in (await self.metadata([topic], create=create)).topics if one.name == topic]
-            unknown = found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            check(found.error_code, f"there is no topic {topic!r}" if unknown else f"topic {topic!r}")
-            return sorted(partition.partition_index for partition in found.partitions)
+        async def ask() -> Topic:
+            for found in (await self.metadata([name], create=create)).topics:
+                unknown = found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                check(found.error_code, f"there is no topic {name!r}" if unknown else f"topic {name!r}")
+            found_topic = self.picture.topics.get(name)
+            if found_topic is None:
+                raise error_of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"the broker says nothing about topic {name!r}")
+            return found_topic
 
         return await self.retrying(ask)
 
-    async def leader(self, partition: TopicPartition) -> int:
-        """The node id of the broker that leads a partition."""
-        node_id = self._leaders.get(partition, -1)
-        if node_id < 0:
-            await self.partitions(partition.topic)
-            node_id = self._leaders.get(partition, -1)
-        if partition not in self._leaders:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-                f"topic {partition.topic!r} has no partition {partition.partition}",
-            )
-        if node_id < 0:
-            raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{partition.topic}-{partition.partition} has no leader")
-        return node_id
+    def _refresh_later(self, topics: list[str]) -> None:
+        task = asyncio.create_task(self.metadata(topics))
+        self._refreshing.add(task)
+
+        def done(task: "asyncio.Task[MetadataResponse]") -> None:
+            self._refreshing.discard(task)
+            # Nobody waits for it. What failed is tried again when the topic is used next.
+            if not task.cancelled():
+                task.exception()
+
+        task.add_done_callback(done)
+
+    async def partitions(self, topic: str, *, create: bool = False) -> list[int]:
+        """The partitions of a topic, in order, as a broker says now. Waits for a topic that is just being created."""
+        self.picture.forget_topic(topic)
+        return (await self.topic(topic, create=create)).partitions
+
+    async def find_leaders(self, partitions: Iterable[TopicPartition]) -> Leaders:
+        """Partitions by the node id of their leader. Asks once, for all topics of which something is not known."""
+        wanted = list(partitions)
+        led = {one: self.picture.leader(one) for one in wanted}
+        unknown = {one.topic for one, leader in led.items() if leader is None or leader.node_id == NO_LEADER}
+        errors: dict[str, int] = {}
+        if unknown:
+            response = await self.metadata(sorted(unknown))
+            errors = {topic.name or "": topic.error_code for topic in response.topics if topic.error_code}
+        found = Leaders({}, {})
+        for one in wanted:
+            leader = self.picture.leader(one)
+            if leader is None or leader.node_id == NO_LEADER or one.topic in errors:
+                found.missing[one] = _no_leader(one, leader, errors.get(one.topic, 0))
+            else:
+                found.by_node.setdefault(leader.node_id, []).append(one)
+        return found
 
     async def by_leader(self, partitions: Iterable[TopicPartition]) -> dict[int, list[TopicPartition]]:
-        """Partitions by the node id of their leader."""
-        grouped: dict[int, list[TopicPartition]] = {}
-        for partition in partitions:
-            grouped.setdefault(await self.leader(partition), []).append(partition)
-        return grouped
+        """Partitions by the node id of their leader; all of them must have one."""
+        by_node, missing = await self.find_leaders(partitions)
+        for error in missing.values():
+            raise error
+        return by_node
+
+    async def leader(self, partition: TopicPartition) -> int:
+        """The node id of the broker that leads a partition."""
+        (node_id,) = await self.by_leader([partition])
+        return node_id
 
     def forget_leader(self, partition: TopicPartition) -> None:
         """Ask again who leads a partition before it is used next."""
-        self._leaders.pop(partition, None)
+        self.picture.forget_leader(partition)
 
     def topic_id(self, topic: str) -> bytes:
         """A topic's id, zeros if the cluster has none or it is not known."""
-        return self._topic_ids.get(topic, NO_TOPIC_ID)
+        return self.picture.topic_id(topic)
 
     def topic_name(self, topic_id: bytes) -> str:
         """The name of a topic whose id has been seen."""
-        return self._topic_names.get(topic_id, "")
+        return self.picture.topic_name(topic_id)
 
-    async def retrying(self, operation: Callable[[], Awaitable[T]]) -> T:
-        """Do something until it works, fails for good, or the request timeout has passed."""
+    # Patience.
+
+    def backoff_s(self, failures: int) -> float:
+        """How long to wait before something is tried again that failed so many times in a row."""
+        return backed_off(self.options.retry_backoff_ms, self.options.retry_backoff_max_ms, failures, self._chance)
+
+    async def retrying(self, operation: Callable[[], Awaitable[T]], *, timeout_ms: int | None = None) -> T:
+        """Do something until it works, fails for good, or the time has passed: the request timeout if none is given."""
         loop = asyncio.get_running_loop()
         started = loop.time()
-        backoff_s = FIRST_BACKOFF_S
+        patience_ms = self.options.request_timeout_ms if timeout_ms is None else timeout_ms
+        failures = 0
         while True:
             try:
                 return await operation()
             except KafkaError as error:
+                failures += 1
+                wait_s = self.backoff_s(failures)
                 # Where nobody ever answered it is more likely the address that is wrong.
-                wrong_address = isinstance(error, BrokerUnreachableError) and not self._brokers
-                patience_s = self.request_timeout_ms / 1000
+                wrong_address = isinstance(error, BrokerUnreachableError) and not self.picture.brokers
+                limit_ms = patience_ms
                 if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                    patience_s = min(patience_s, UNKNOWN_TOPIC_PATIENCE_S)
-                if not error.retriable or wrong_address or loop.time() + backoff_s - started > patience_s:
+                    limit_ms = min(patience_ms, UNKNOWN_TOPIC_PATIENCE_MS)
+                if not error.retriable or wrong_address or (loop.time() + wait_s - started) * 1000 > limit_ms:
                     raise
-            await asyncio.sleep(backoff_s)
-            backoff_s = min(2 * backoff_s, LONGEST_BACKOFF_S)
+            await asyncio.sleep(wait_s)
+
+
+def _no_leader(partition: TopicPartition, leader: Leader | None, code: int) -> KafkaError:
+    if code:
+        unknown = code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return error_of(code, f"there is no topic {partition.topic!r}" if unknown else f"topic {partition.topic!r}")
+    if leader is None:
+        message = f"topic {partition.topic!r} has no partition {partition.partition}"
+        return error_of(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, message)
+    return error_of(ErrorCode.LEADER_NOT_AVAILABLE, f"{partition} has no leader")

@@ -1,15 +1,206 @@
-"""Error codes in replies, as exceptions."""
+"""What can go wrong, as exceptions that say what to do.
 
+All are `KafkaError`s: `errno` is the number on the wire, `retriable` says whether the same may succeed later, and the
+message says what was wrong and what to do. What has no class of its own is a plain `KafkaError` with its code.
+
+>>> error = error_of(36, "topic 'orders'")
+>>> type(error).__name__, error.errno, error.retriable
+('TopicAlreadyExistsError', 36, False)
+>>> print(error)
+TOPIC_ALREADY_EXISTS: topic 'orders'; choose another name, or use the one that is there
+"""
+
+from ottla.client.broker_errors import (
+    BrokerError,
+    BrokerNotAvailableError,
+    ClusterAuthorizationFailedError,
+    CorruptRecordError,
+    FencedInstanceIdError,
+    FencedLeaderEpochError,
+    FencedMemberEpochError,
+    GroupAuthorizationFailedError,
+    GroupCoordinatorNotAvailableError,
+    GroupIdNotFoundError,
+    GroupLoadInProgressError,
+    GroupMaxSizeReachedError,
+    GroupSubscribedToTopicError,
+    IllegalGenerationError,
+    InconsistentGroupProtocolError,
+    InvalidConfigError,
+    InvalidGroupIdError,
+    InvalidPartitionsError,
+    InvalidProducerEpochError,
+    InvalidRecordError,
+    InvalidRegularExpressionError,
+    InvalidReplicationFactorError,
+    InvalidRequestError,
+    InvalidRequiredAcksError,
+    InvalidSessionTimeoutError,
+    InvalidTimestampError,
+    InvalidTopicError,
+    KafkaStorageError,
+    LeaderNotAvailableError,
+    MemberIdRequiredError,
+    MessageSizeTooLargeError,
+    NonEmptyGroupError,
+    NotControllerError,
+    NotCoordinatorForGroupError,
+    NotEnoughReplicasAfterAppendError,
+    NotEnoughReplicasError,
+    NotLeaderForPartitionError,
+    OffsetOutOfRangeError,
+    OutOfOrderSequenceNumberError,
+    PolicyViolationError,
+    ProducerFencedError,
+    RebalanceInProgressError,
+    RecordListTooLargeError,
+    StaleMemberEpochError,
+    ThrottlingQuotaExceededError,
+    TopicAlreadyExistsError,
+    TopicAuthorizationFailedError,
+    UnknownMemberIdError,
+    UnknownProducerIdError,
+    UnknownTopicOrPartitionError,
+    UnreleasedInstanceIdError,
+    UnstableOffsetCommitError,
+    UnsupportedAssignorError,
+    UnsupportedCompressionTypeError,
+    UnsupportedForMessageFormatError,
+    UnsupportedVersionError,
+)
+from ottla.net import BrokerUnreachableError, ConnectionLostError, MalformedReplyError, RequestTimedOutError
 from ottla.wire.errors import ErrorCode, KafkaError
+
+__all__ = [
+    "BrokerError",
+    "BrokerNotAvailableError",
+    "BrokerUnreachableError",
+    "BufferFullError",
+    "ClientClosedError",
+    "ClusterAuthorizationFailedError",
+    "CommitFailedError",
+    "ConnectionLostError",
+    "CorruptRecordError",
+    "DeliveryTimedOutError",
+    "ErrorCode",
+    "FencedInstanceIdError",
+    "FencedLeaderEpochError",
+    "FencedMemberEpochError",
+    "GroupAuthorizationFailedError",
+    "GroupCoordinatorNotAvailableError",
+    "GroupIdNotFoundError",
+    "GroupLoadInProgressError",
+    "GroupMaxSizeReachedError",
+    "GroupSubscribedToTopicError",
+    "IllegalGenerationError",
+    "IllegalStateError",
+    "InconsistentGroupProtocolError",
+    "InvalidConfigError",
+    "InvalidGroupIdError",
+    "InvalidPartitionsError",
+    "InvalidProducerEpochError",
+    "InvalidRecordError",
+    "InvalidRegularExpressionError",
+    "InvalidReplicationFactorError",
+    "InvalidRequestError",
+    "InvalidRequiredAcksError",
+    "InvalidSessionTimeoutError",
+    "InvalidTimestampError",
+    "InvalidTopicError",
+    "KafkaError",
+    "KafkaStorageError",
+    "LeaderNotAvailableError",
+    "MalformedReplyError",
+    "MemberIdRequiredError",
+    "MessageSizeTooLargeError",
+    "NoOffsetForPartitionError",
+    "NonEmptyGroupError",
+    "NotControllerError",
+    "NotCoordinatorForGroupError",
+    "NotEnoughReplicasAfterAppendError",
+    "NotEnoughReplicasError",
+    "NotLeaderForPartitionError",
+    "OffsetOutOfRangeError",
+    "OutOfOrderSequenceNumberError",
+    "PolicyViolationError",
+    "ProducerFencedError",
+    "RebalanceInProgressError",
+    "RecordListTooLargeError",
+    "RequestTimedOutError",
+    "StaleMemberEpochError",
+    "ThrottlingQuotaExceededError",
+    "TopicAlreadyExistsError",
+    "TopicAuthorizationFailedError",
+    "UnknownMemberIdError",
+    "UnknownProducerIdError",
+    "UnknownTopicOrPartitionError",
+    "UnreleasedInstanceIdError",
+    "UnstableOffsetCommitError",
+    "UnsupportedAssignorError",
+    "UnsupportedCompressionTypeError",
+    "UnsupportedForMessageFormatError",
+    "UnsupportedVersionError",
+    "check",
+    "error_of",
+]
+
+
+class IllegalStateError(KafkaError):
+    """The call does not suit what was called before it, such as `seek` in a partition that is not assigned."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+
+
+class ClientClosedError(IllegalStateError):
+    """The client is stopped, or was not started."""
+
+
+class BufferFullError(KafkaError):
+    """There was no room for a record within `max_block_ms`: records come faster than the broker takes them."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.REQUEST_TIMED_OUT, message)
+
+
+class DeliveryTimedOutError(KafkaError):
+    """A record was not acknowledged within `delivery_timeout_ms`. It may have been written nevertheless."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.REQUEST_TIMED_OUT, message)
+
+
+class CommitFailedError(KafkaError):
+    """Positions could not be committed, since the partitions belong to another member by now."""
+
+    def __init__(self, code: ErrorCode, message: str) -> None:
+        super().__init__(
+            code,
+            f"{message}; the records since the last commit may be read again by another member: process records "
+            f"faster, fetch fewer at a time (max_poll_records), or raise max_poll_interval_ms",
+        )
+
+
+class NoOffsetForPartitionError(KafkaError):
+    """Nothing is committed for a partition, and `auto_offset_reset` is "none"."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"{message}; seek to an offset, or set auto_offset_reset to 'earliest' or 'latest'",
+        )
+
+
+_BY_CODE: dict[int, type[BrokerError]] = {kind.code_of_class: kind for kind in BrokerError.__subclasses__()}
 
 
 def check(code: int, message: str | None) -> None:
-    """Raise KafkaError unless the code is that of success.
+    """Raise the exception for a code, unless it is that of success.
 
-    >>> check(0, "topic 'a'")
-    >>> check(36, "topic 'a'")
+    >>> check(0, "topic 'orders'")
+    >>> check(3, "topic 'orders'")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ottla.wire.errors.KafkaError: TOPIC_ALREADY_EXISTS: topic 'a'
+    ottla.client.broker_errors.UnknownTopicOrPartitionError: UNKNOWN_TOPIC_OR_PARTITION: topic 'orders'; create ...
     """
     if code:
         raise error_of(code, message)
@@ -17,7 +208,10 @@ def check(code: int, message: str | None) -> None:
 
 def error_of(code: int, message: str | None) -> KafkaError:
     """The exception for a code, which may be one that only a newer broker knows."""
+    message = message or "the broker gave no reason"
+    if (kind := _BY_CODE.get(code)) is not None:
+        return kind(message)
     try:
-        return KafkaError(ErrorCode(code), message or "the broker gave no reason")
+        return KafkaError(ErrorCode(code), message)
     except ValueError:
-        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"error code {code}, which this version does not know")
+        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{message} (error code {code} is not known here)")

@@ -4,8 +4,10 @@ import asyncio
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from ottla.client.cluster import NO_TOPIC_ID, Cluster, TopicPartition
+from ottla.client.cluster import Cluster
 from ottla.client.errors import error_of
+from ottla.client.picture import NO_TOPIC_ID
+from ottla.client.types import TopicPartition
 from ottla.record import Batch, batches, records
 from ottla.record.legacy import messages
 from ottla.wire.api.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
-from ottla.client.cluster import Cluster, TopicPartition
+from ottla.client.cluster import Cluster
 from ottla.client.errors import check, error_of
+from ottla.client.types import TopicPartition
 from ottla.net import Connection
 from ottla.wire.api.consumer_group_describe import ConsumerGroupDescribeRequest
 from ottla.wire.api.consumer_group_describe import DescribedGroup as DescribedConsumerGroup

@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Mapping
 
-from ottla.client.cluster import Cluster, TopicPartition
+from ottla.client.cluster import Cluster
 from ottla.client.errors import check
+from ottla.client.types import TopicPartition
 from ottla.wire.api.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,

@@ -4,9 +4,11 @@ import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from ottla.client.cluster import NO_TOPIC_ID, Cluster, TopicPartition
+from ottla.client.cluster import Cluster
 from ottla.client.errors import error_of
 from ottla.client.partitioner import partition_for_key
+from ottla.client.picture import NO_TOPIC_ID
+from ottla.client.types import TopicPartition
 from ottla.ports import Chance, Clock, SystemChance, SystemClock
 from ottla.record import BatchBuilder, Codec
 from ottla.record.convert import downconvert

@@ -1,7 +1,13 @@
 """Sockets: the listener and its connections on a broker's side, the connection on a client's."""
 
 from ottla.net.admission import Admission
-from ottla.net.connection import BrokerUnreachableError, Connection, ConnectionLostError, RequestTimedOutError
+from ottla.net.connection import (
+    BrokerUnreachableError,
+    Connection,
+    ConnectionLostError,
+    MalformedReplyError,
+    RequestTimedOutError,
+)
 from ottla.net.listener import Listener
 from ottla.net.memory import Memory
 from ottla.net.serving import Handler, Reply, ServerConnection
@@ -13,6 +19,7 @@ __all__ = [
     "ConnectionLostError",
     "Handler",
     "Listener",
+    "MalformedReplyError",
     "Memory",
     "Reply",
     "RequestTimedOutError",

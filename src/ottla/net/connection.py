@@ -40,6 +40,13 @@ class BrokerUnreachableError(ConnectionLostError):
     """Nobody answers at the broker's address."""
 
 
+class MalformedReplyError(KafkaError):
+    """A reply made no sense. What was asked for may have been done nevertheless."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.NETWORK_EXCEPTION, message)
+
+
 class RequestTimedOutError(KafkaError):
     """The broker did not answer in time."""
 
@@ -74,6 +81,7 @@ class Connection(asyncio.Protocol):
         self._left_by_broker = False
         self._closed = self._loop.create_future()
         self._room: asyncio.Future[None] | None = None
+        self._last_used = self._loop.time()
 
     @classmethod
     async def open(
@@ -139,6 +147,11 @@ class Connection(asyncio.Protocol):
         """How many requests wait for their reply."""
         return len(self._pending)
 
+    @property
+    def idle_ms(self) -> float:
+        """How long nothing has been sent, while nothing is pending."""
+        return 0.0 if self._pending else (self._loop.time() - self._last_used) * 1000
+
     def version_of(self, request: type[Any]) -> int:
         """The version in which a request would be sent; KafkaError if the two sides have none in common."""
         return best_version(request, self.offer, self.broker)
@@ -147,8 +160,8 @@ class Connection(asyncio.Protocol):
         """Send a request and wait for its response.
 
         The version is the highest that both sides have, unless one is given. Raises `RequestTimedOutError`,
-        `ConnectionLostError`, or ProtocolError for a response that makes no sense; error codes inside the response are
-        the caller's to look at.
+        `ConnectionLostError`, or `MalformedReplyError` for a response that makes no sense; error codes inside the
+        response are the caller's to look at.
         """
         if version is None:
             version = self.version_of(type(message))
@@ -177,6 +190,7 @@ class Connection(asyncio.Protocol):
         self._correlation_id = (self._correlation_id + 1) & LARGEST_CORRELATION_ID
         buffers = encode_request(message, version, correlation_id=self._correlation_id, client_id=self._client_id)
         write_all(self._transport, buffers)
+        self._last_used = self._loop.time()
         return self._correlation_id
 
     def _send(self, message: object, version: int, timeout_ms: int) -> "asyncio.Future[Any]":
@@ -245,7 +259,11 @@ class Connection(asyncio.Protocol):
                 else:
                     pending.future.set_result(decode_response(api.response(pending.key), pending.version, frame)[1])
             except ProtocolError as error:
-                pending.future.set_exception(error)
+                name = f"{api.api_name(pending.key)} v{pending.version}"
+                reason = f"{self.broker} answered {name} with bytes that make no sense: {error}"
+                failure = MalformedReplyError(reason)
+                failure.__cause__ = error
+                pending.future.set_exception(failure)
 
     def pause_writing(self) -> None:
         """The broker does not read as fast as it is sent to."""

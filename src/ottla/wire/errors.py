@@ -222,14 +222,19 @@ class KafkaError(Exception):
     """An operation failed, with the code that says so on the wire.
 
     >>> error = KafkaError(ErrorCode.INVALID_CONFIG, "segment.bytes = 'x' is no number")
-    >>> error.code.name, error.retriable, str(error)
-    ('INVALID_CONFIG', False, "INVALID_CONFIG: segment.bytes = 'x' is no number")
+    >>> error.code.name, error.errno, error.retriable, str(error)
+    ('INVALID_CONFIG', 40, False, "INVALID_CONFIG: segment.bytes = 'x' is no number")
     """
 
     def __init__(self, code: ErrorCode, message: str) -> None:
         super().__init__(f"{code.name}: {message}")
         self.code = code
         self.message = message
+
+    @property
+    def errno(self) -> int:
+        """The code as a number."""
+        return int(self.code)
 
     @property
     def retriable(self) -> bool:

@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 
 from ottla.cli import group_show, group_watch
 from ottla.cli.commands import register
-from ottla.client import Cluster, NewTopic, Producer, TopicPartition
+from ottla.client import ClientOptions, Cluster, NewTopic, Producer, TopicPartition
 from ottla.client.admin import AdminClient
 from ottla.client.groups import GroupAdmin, GroupDescription
 from ottla.net import Connection
@@ -78,7 +78,7 @@ def ottla(server: TestBroker, monkeypatch: pytest.MonkeyPatch) -> Ottla:
 
 def on(server: TestBroker, story: Callable[[Cluster], Coroutine[Any, Any, Any]]) -> Any:
     async def run() -> Any:
-        async with Cluster(server.bootstrap_servers) as cluster:
+        async with Cluster(ClientOptions(bootstrap_servers=server.bootstrap_servers)) as cluster:
             return await story(cluster)
 
     return asyncio.run(run())

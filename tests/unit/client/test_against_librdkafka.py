@@ -4,7 +4,17 @@ import asyncio
 
 import pytest
 
-from ottla.client import EARLIEST, LATEST, Cluster, ConsumerRecord, Fetcher, Producer, TopicPartition, list_offsets
+from ottla.client import (
+    EARLIEST,
+    LATEST,
+    ClientOptions,
+    Cluster,
+    ConsumerRecord,
+    Fetcher,
+    Producer,
+    TopicPartition,
+    list_offsets,
+)
 from ottla.record import Codec
 from tests.interop.confluent import MockCluster, read
 
@@ -20,7 +30,7 @@ def test_what_is_produced_is_fetched_and_read_by_librdkafka(mock_cluster: MockCl
 
     async def story() -> None:
         host, port = mock_cluster.address
-        async with Cluster(f"{host}:{port}") as cluster:
+        async with Cluster(ClientOptions(bootstrap_servers=f"{host}:{port}")) as cluster:
             producer = Producer(cluster, compression=codec)
             for number in range(500):
                 await producer.send(topic, b"value-%d" % number, b"key", partition=0, headers=[("n", b"%d" % number)])

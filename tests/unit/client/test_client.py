@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from ottla.client import EARLIEST, LATEST, AdminClient, Cluster, Fetcher, Producer, TopicPartition, list_offsets
+from ottla.client import (
+    EARLIEST,
+    LATEST,
+    AdminClient,
+    ClientOptions,
+    Cluster,
+    Fetcher,
+    Producer,
+    TopicPartition,
+    list_offsets,
+)
 from ottla.client.admin import ConfigResource, ConfigSource, NewTopic, ResourceType
 from ottla.client.partitioner import murmur2, partition_for_key
 from ottla.net import ConnectionLostError
@@ -44,7 +54,7 @@ def test_records_come_back_through_every_format(newest: dict[int, int]) -> None:
     codec = Codec.GZIP
 
     async def story(broker: FakeBroker) -> None:
-        async with Cluster(broker.bootstrap) as cluster:
+        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
             producer = Producer(cluster, compression=codec)
             for number in range(100):
                 key = None if number % 3 else b"key-%d" % number
@@ -69,7 +79,7 @@ def test_records_come_back_through_every_format(newest: dict[int, int]) -> None:
 @pytest.mark.parametrize("codec", Codec, ids=lambda codec: codec.name.lower())
 def test_every_codec_and_headers_make_the_round_trip(codec: Codec) -> None:
     async def story(broker: FakeBroker) -> None:
-        async with Cluster(broker.bootstrap) as cluster:
+        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
             producer = Producer(cluster, compression=codec)
             await producer.send("t", b"value" * 1000, None, partition=2, headers=[("a", b"b"), ("n", None)])
             await producer.send("t", None, b"tombstone", partition=2)
@@ -97,7 +107,7 @@ def test_keys_go_where_java_sends_them() -> None:
 
 def test_records_without_a_key_are_spread_over_partitions_batch_by_batch() -> None:
     async def story(broker: FakeBroker) -> None:
-        async with Cluster(broker.bootstrap) as cluster:
+        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
             producer = Producer(cluster, batch_bytes=1000)
             for _ in range(100):
                 await producer.send("t", bytes(100))
@@ -111,7 +121,7 @@ def test_records_without_a_key_are_spread_over_partitions_batch_by_batch() -> No
 
 def test_a_retriable_error_is_tried_again_and_another_is_raised() -> None:
     async def story(broker: FakeBroker) -> None:
-        async with Cluster(broker.bootstrap) as cluster:
+        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
             producer = Producer(cluster)
             broker.failures[0] = [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS]
             await producer.send("t", b"once", partition=0)
@@ -130,7 +140,7 @@ def test_a_retriable_error_is_tried_again_and_another_is_raised() -> None:
 
 def test_without_acknowledgement_nothing_is_waited_for() -> None:
     async def story(broker: FakeBroker) -> None:
-        async with Cluster(broker.bootstrap) as cluster:
+        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
             producer = Producer(cluster, acks=0)
             await producer.send("t", b"v")
             await producer.flush()
@@ -142,7 +152,7 @@ def test_without_acknowledgement_nothing_is_waited_for() -> None:
 
 def test_a_topic_that_does_not_exist_is_said_within_a_second_or_two() -> None:
     async def story(broker: FakeBroker) -> None:
-        async with Cluster(broker.bootstrap) as cluster:
+        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
             started = asyncio.get_running_loop().time()
             with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION: there is no topic 'nope'"):
                 await Producer(cluster).send("nope", b"v")
@@ -154,7 +164,7 @@ def test_a_topic_that_does_not_exist_is_said_within_a_second_or_two() -> None:
 
 def test_a_topic_that_has_no_leader_yet_is_waited_for() -> None:
     async def story(broker: FakeBroker) -> None:
-        async with Cluster(broker.bootstrap) as cluster:
+        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
             broker.failures[3] = [ErrorCode.LEADER_NOT_AVAILABLE] * 2
             assert await cluster.partitions("t", create=True) == [0, 1, 2, 3]
 
@@ -164,7 +174,7 @@ def test_a_topic_that_has_no_leader_yet_is_waited_for() -> None:
 
 def test_a_partition_that_does_not_exist_is_named() -> None:
     async def story(broker: FakeBroker) -> None:
-        async with Cluster(broker.bootstrap) as cluster:
+        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
             with pytest.raises(KafkaError, match="has partitions 0 to 3, not 9"):
                 await Producer(cluster).send("t", b"v", partition=9)
             with pytest.raises(KafkaError, match="has no partition 9"):
@@ -176,7 +186,7 @@ def test_a_partition_that_does_not_exist_is_named() -> None:
 
 def test_an_offset_out_of_range_is_said_with_the_place() -> None:
     async def story(broker: FakeBroker) -> None:
-        async with Cluster(broker.bootstrap) as cluster:
+        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
             broker.create("t")
             with pytest.raises(KafkaError, match="OFFSET_OUT_OF_RANGE: t-0 at offset 17"):
                 await Fetcher(cluster, {TopicPartition("t", 0): 17}).fetch()
@@ -187,7 +197,7 @@ def test_an_offset_out_of_range_is_said_with_the_place() -> None:
 
 def test_headers_and_zstd_are_refused_where_the_broker_is_too_old_for_them() -> None:
     async def story(broker: FakeBroker) -> None:
-        async with Cluster(broker.bootstrap) as cluster:
+        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
             producer = Producer(cluster)
             await producer.send("t", b"v", headers=[("a", b"b")])
             with pytest.raises(KafkaError, match="too old for headers"):
@@ -203,7 +213,7 @@ def test_headers_and_zstd_are_refused_where_the_broker_is_too_old_for_them() -> 
 
 def test_offsets_are_found_by_time() -> None:
     async def story(broker: FakeBroker) -> None:
-        async with Cluster(broker.bootstrap) as cluster:
+        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
             producer = Producer(cluster)
             for number in range(3):
                 await producer.send("t", b"v", partition=1, timestamp_ms=NOW_MS + 1000 * number)
@@ -219,7 +229,7 @@ def test_offsets_are_found_by_time() -> None:
 @pytest.mark.parametrize("newest", [{19: 0, 20: 0, 32: 0, 37: 0, 44: 0}, {}], ids=["oldest", "newest"])
 def test_topics_and_configs_are_created_changed_and_deleted(newest: dict[int, int]) -> None:
     async def story(broker: FakeBroker) -> None:
-        async with Cluster(broker.bootstrap) as cluster:
+        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
             admin = AdminClient(cluster)
             await admin.create_topics([NewTopic("a"), NewTopic("b", 3, 1, {"retention.ms": "1000"})])
             assert [topic.name for topic in await admin.list_topics()] == ["a", "b"]
@@ -244,7 +254,7 @@ def test_topics_and_configs_are_created_changed_and_deleted(newest: dict[int, in
 
 def test_a_creation_that_another_controller_has_to_do_is_tried_again() -> None:
     async def story(broker: FakeBroker) -> None:
-        async with Cluster(broker.bootstrap) as cluster:
+        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
             broker.failures[19] = [ErrorCode.NOT_CONTROLLER]
             await AdminClient(cluster).create_topics([NewTopic("a")])
             assert "a" in broker.topics
@@ -255,9 +265,9 @@ def test_a_creation_that_another_controller_has_to_do_is_tried_again() -> None:
 
 def test_the_second_bootstrap_address_serves_if_the_first_does_not() -> None:
     async def story(broker: FakeBroker) -> None:
-        async with Cluster(f"127.0.0.1:1,{broker.bootstrap}") as cluster:
+        async with Cluster(ClientOptions(bootstrap_servers=f"127.0.0.1:1,{broker.bootstrap}")) as cluster:
             assert await AdminClient(cluster).list_topics() == []
-        async with Cluster("127.0.0.1:1,127.0.0.1:2") as cluster:
+        async with Cluster(ClientOptions(bootstrap_servers="127.0.0.1:1,127.0.0.1:2")) as cluster:
             with pytest.raises(ConnectionLostError, match=r"127\.0\.0\.1:1: .*127\.0\.0\.1:2: "):
                 await AdminClient(cluster).list_topics()
 
@@ -268,4 +278,4 @@ def test_the_second_bootstrap_address_serves_if_the_first_does_not() -> None:
 @pytest.mark.parametrize("text", ["", "host:", "host:port", ":9092", "host:70000", "a:1,,b:2"])
 def test_a_bootstrap_address_that_makes_no_sense_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="is no address; write HOST:PORT"):
-        Cluster(text)
+        Cluster(ClientOptions(bootstrap_servers=text))

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ottla.client import Cluster, NewTopic, TopicPartition
+from ottla.client import ClientOptions, Cluster, NewTopic, TopicPartition
 from ottla.client.admin import AdminClient
 from ottla.client.groups import GroupAdmin
 from ottla.net import connection, negotiate
@@ -29,13 +29,13 @@ def broker() -> Iterator[TestBroker]:
 
 
 async def _create(running: TestBroker) -> None:
-    async with Cluster(running.bootstrap_servers) as cluster:
+    async with Cluster(ClientOptions(bootstrap_servers=running.bootstrap_servers)) as cluster:
         await AdminClient(cluster).create_topics([NewTopic("orders", 2)])
 
 
 def on(broker: TestBroker, story: Callable[[GroupAdmin], Coroutine[Any, Any, Any]]) -> Any:
     async def run() -> Any:
-        async with Cluster(broker.bootstrap_servers) as cluster:
+        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap_servers)) as cluster:
             return await story(GroupAdmin(cluster))
 
     return asyncio.run(run())

@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from ottla.net import Connection, ConnectionLostError, Reply, RequestTimedOutError, ServerConnection
+from ottla.net import (
+    Connection,
+    ConnectionLostError,
+    MalformedReplyError,
+    Reply,
+    RequestTimedOutError,
+    ServerConnection,
+)
 from ottla.net.negotiate import BEFORE_API_VERSIONS
 from ottla.wire import api
 from ottla.wire.api.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
@@ -203,7 +210,7 @@ def test_a_reply_that_makes_no_sense_fails_its_request_alone(loop_factory: LoopF
     async def story() -> None:
         async with listening(offering(NEWEST, then)) as listener:
             connection = await Connection.open(*listener.address)
-            with pytest.raises(ProtocolError):
+            with pytest.raises(MalformedReplyError):
                 await connection.request(MetadataRequest())
             await connection.request(MetadataRequest())
             await connection.close()

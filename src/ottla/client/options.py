@@ -1,0 +1,84 @@
+"""The options that all clients share: how to reach a cluster, and how patient to be."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+DEFAULT_PORT = 9092
+BootstrapServers = str | Iterable[str]
+"""Addresses as `host:port`, in a list or with commas between."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientOptions:
+    """How to reach a cluster, and how patient to be. The names are those of other Python clients.
+
+    >>> ClientOptions(bootstrap_servers=["broker-1:9092", "broker-2"]).addresses
+    [('broker-1', 9092), ('broker-2', 9092)]
+    >>> ClientOptions(request_timeout_ms=0)
+    Traceback (most recent call last):
+    ValueError: request_timeout_ms is 0; it must be at least 1
+    """
+
+    bootstrap_servers: BootstrapServers = "localhost:9092"
+    client_id: str = "ottla"
+    """What the broker's logs and quotas call this client."""
+    request_timeout_ms: int = 30_000
+    """How long a request may take before its connection is given up."""
+    retry_backoff_ms: int = 100
+    """How long to wait before trying again, and then twice as long each time."""
+    retry_backoff_max_ms: int = 1_000
+    reconnect_backoff_ms: int = 50
+    """How long to leave a broker alone after a connection failed, and then twice as long each time."""
+    reconnect_backoff_max_ms: int = 1_000
+    metadata_max_age_ms: int = 300_000
+    """When to look again who leads what, though no error said that it had changed."""
+    connections_max_idle_ms: int = 540_000
+    """When to close a connection that nobody uses; brokers do it after ten minutes."""
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            if (value := getattr(self, name)) < least:
+                raise ValueError(f"{name} is {value!r}; it must be at least {least}")
+        # Read once here, so that a wrong address is told when the client is made.
+        object.__setattr__(self, "bootstrap_servers", tuple(_split(self.bootstrap_servers)))
+        assert self.addresses
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """Hosts and ports to begin with."""
+        return parse_bootstrap(self.bootstrap_servers)
+
+
+_LEAST = {
+    "request_timeout_ms": 1,
+    "retry_backoff_ms": 0,
+    "retry_backoff_max_ms": 0,
+    "reconnect_backoff_ms": 0,
+    "reconnect_backoff_max_ms": 0,
+    "metadata_max_age_ms": 1,
+    "connections_max_idle_ms": 1,
+}
+
+
+def _split(servers: BootstrapServers) -> list[str]:
+    parts = servers.split(",") if isinstance(servers, str) else list(servers)
+    return [part.strip() for part in parts]
+
+
+def parse_bootstrap(servers: BootstrapServers) -> list[tuple[str, int]]:
+    """Read `host:port,host:port`; the port is 9092 if it is left out.
+
+    >>> parse_bootstrap("localhost, [::1]:9093,broker-2:9094")
+    [('localhost', 9092), ('::1', 9093), ('broker-2', 9094)]
+    """
+    found: list[tuple[str, int]] = []
+    for server in _split(servers):
+        host, colon, port = server.rpartition(":")
+        if not colon or port.endswith("]"):
+            host, port = server, str(DEFAULT_PORT)
+        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise ValueError(f"{server!r} is no address; write HOST:PORT, several with commas between")
+        found.append((host.removeprefix("[").removesuffix("]"), int(port)))
+    if not found:
+        raise ValueError("bootstrap_servers is empty; give at least one HOST:PORT")
+    return found
