@@ -13,11 +13,12 @@ from typing import Any, NamedTuple, Self, cast
 
 from ottla import __version__
 from ottla.net.negotiate import API_VERSIONS, BEFORE_API_VERSIONS, Offer, best_version, decode_offer
+from ottla.net.receiving import Receiver
 from ottla.net.sending import write_all
 from ottla.wire import api
 from ottla.wire.api.api_versions import ApiVersionsRequest
 from ottla.wire.errors import ErrorCode, KafkaError, ProtocolError
-from ottla.wire.frame import FrameReader, decode_response, encode_request
+from ottla.wire.frame import decode_response, encode_request
 from ottla.wire.schema import schema_of
 
 LARGEST_CORRELATION_ID = 2**31 - 1
@@ -61,7 +62,7 @@ class _Pending(NamedTuple):
     timer: asyncio.TimerHandle
 
 
-class Connection(asyncio.Protocol):
+class Connection(asyncio.BufferedProtocol):
     """A connection to one broker. Make it with `open`, which also finds out what the broker offers."""
 
     _transport: asyncio.Transport
@@ -73,7 +74,7 @@ class Connection(asyncio.Protocol):
         """What the broker offers."""
         self._client_id = client_id
         self._timeout_ms = timeout_ms
-        self._reader = FrameReader(max_response_bytes)
+        self._receiver = Receiver(max_response_bytes)
         self._loop = asyncio.get_running_loop()
         self._pending: dict[int, _Pending] = {}
         self._correlation_id = 0
@@ -229,17 +230,21 @@ class Connection(asyncio.Protocol):
         """The socket is open."""
         self._transport = cast(asyncio.Transport, transport)
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the next bytes go."""
+        return self._receiver.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Bytes have come in."""
         try:
-            frames = self._reader.feed(data)
+            frames = self._receiver.received(nbytes)
         except ProtocolError as error:
             self._give_up(f"{self.broker} sent {error.reason}")
             return
         for frame in frames:
             self._take(frame)
 
-    def _take(self, frame: bytes) -> None:
+    def _take(self, frame: bytes | bytearray) -> None:
         if len(frame) < _CORRELATION_ID.size:
             self._give_up(f"{self.broker} sent a reply of {len(frame)} bytes")
             return

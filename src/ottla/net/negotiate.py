@@ -40,7 +40,7 @@ _START = struct.Struct(">ih")
 """Correlation id and error code, with which all versions begin."""
 
 
-def decode_offer(frame: bytes, version: int) -> tuple[ErrorCode, Offer]:
+def decode_offer(frame: bytes | bytearray, version: int) -> tuple[ErrorCode, Offer]:
     """Read an ApiVersions reply. One that says UNSUPPORTED_VERSION has the form of version 0, whatever was asked."""
     refused = len(frame) >= _START.size and _START.unpack_from(frame)[1] == ErrorCode.UNSUPPORTED_VERSION
     try:

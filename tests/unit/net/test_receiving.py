@@ -1,0 +1,59 @@
+"""Frames out of bytes that come in any cut, received in place."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.net.receiving import SHARED_BYTES, STEP_BYTES, Receiver
+from ottla.wire.errors import ProtocolError
+
+
+def feed(receiver: Receiver, data: bytes, cuts: list[int]) -> list[bytes]:
+    """Put bytes where the receiver wants them, in pieces of these sizes by turns, or as much as there is room for."""
+    frames: list[bytes] = []
+    position = turn = 0
+    while position < len(data):
+        room = receiver.room()
+        assert len(room) > 0
+        count = min(len(room), len(data) - position, cuts[turn % len(cuts)])
+        room[:count] = data[position : position + count]
+        room.release()
+        frames += map(bytes, receiver.received(count))
+        position += count
+        turn += 1
+    return frames
+
+
+@given(
+    st.lists(st.one_of(st.binary(max_size=50), st.integers(0, 3 * SHARED_BYTES).map(bytes)), max_size=8),
+    st.lists(st.integers(1, 2 * SHARED_BYTES), min_size=1, max_size=5),
+)
+def test_frames_come_out_whole_however_the_bytes_are_cut(frames: list[bytes], cuts: list[int]) -> None:
+    stream = b"".join(struct.pack(">i", len(frame)) + frame for frame in frames)
+    assert feed(Receiver(2**31 - 1), stream, cuts) == frames
+
+
+@pytest.mark.parametrize("size", [SHARED_BYTES - 5, SHARED_BYTES - 4, SHARED_BYTES - 3, SHARED_BYTES, SHARED_BYTES + 1])
+def test_frames_around_the_size_of_the_shared_room(size: int) -> None:
+    frames = [b"before", b"x" * size, b"after"]
+    stream = b"".join(struct.pack(">i", len(frame)) + frame for frame in frames)
+    assert feed(Receiver(2**31 - 1), stream, [10_000_000]) == frames
+    assert feed(Receiver(2**31 - 1), stream, [1000]) == frames
+
+
+def test_a_frame_of_several_steps_arrives_whole_and_its_announcement_alone_takes_one_step() -> None:
+    size = 3 * STEP_BYTES + 17
+    receiver = Receiver(2**31 - 1)
+    feed(receiver, struct.pack(">i", size), [4])
+    assert len(receiver.room()) <= STEP_BYTES
+    body = bytes(range(256)) * (size // 256) + bytes(size % 256)
+    assert feed(receiver, body, [STEP_BYTES]) == [body]
+    assert feed(receiver, struct.pack(">i", 3) + b"abc", [7]) == [b"abc"]
+
+
+@pytest.mark.parametrize("size", [-1, 101, 2**31 - 1])
+def test_a_size_out_of_bounds_is_refused_before_anything_is_kept(size: int) -> None:
+    with pytest.raises(ProtocolError, match=f"a frame of {size} bytes"):
+        feed(Receiver(100), struct.pack(">i", size), [4])
