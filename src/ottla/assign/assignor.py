@@ -18,6 +18,8 @@ class Member(Generic[Topic]):
     instance_id: str | None = None
     """A static member's name, which outlives its member id."""
     rack_id: str | None = None
+    generation: int = -1
+    """When it was given what it owns, -1 if it does not say: of two that claim a partition the later is right."""
 
 
 class Assignor(Protocol):

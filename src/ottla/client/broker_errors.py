@@ -195,13 +195,6 @@ class InvalidTimestampError(BrokerError):
     advice = "set the clock, or the topic's message.timestamp.before.max.ms and message.timestamp.after.max.ms"
 
 
-class UnsupportedVersionError(BrokerError):
-    """The broker does not offer this, or only in versions that this client does not have."""
-
-    code_of_class = ErrorCode.UNSUPPORTED_VERSION
-    advice = "use a newer broker, or do without"
-
-
 class TopicAlreadyExistsError(BrokerError):
     """There is a topic of that name already."""
 

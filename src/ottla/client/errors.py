@@ -10,6 +10,8 @@ message says what was wrong and what to do. What has no class of its own is a pl
 TOPIC_ALREADY_EXISTS: topic 'orders'; choose another name, or use the one that is there
 """
 
+from collections.abc import Callable
+
 from ottla.client.broker_errors import (
     BrokerError,
     BrokerNotAvailableError,
@@ -66,9 +68,14 @@ from ottla.client.broker_errors import (
     UnsupportedAssignorError,
     UnsupportedCompressionTypeError,
     UnsupportedForMessageFormatError,
+)
+from ottla.net import (
+    BrokerUnreachableError,
+    ConnectionLostError,
+    MalformedReplyError,
+    RequestTimedOutError,
     UnsupportedVersionError,
 )
-from ottla.net import BrokerUnreachableError, ConnectionLostError, MalformedReplyError, RequestTimedOutError
 from ottla.wire.errors import ErrorCode, KafkaError
 
 __all__ = [
@@ -191,7 +198,11 @@ class NoOffsetForPartitionError(KafkaError):
         )
 
 
-_BY_CODE: dict[int, type[BrokerError]] = {kind.code_of_class: kind for kind in BrokerError.__subclasses__()}
+_BY_CODE: dict[int, Callable[[str], KafkaError]] = {
+    **{kind.code_of_class: kind for kind in BrokerError.__subclasses__()},
+    ErrorCode.UNSUPPORTED_VERSION: UnsupportedVersionError,
+    ErrorCode.REQUEST_TIMED_OUT: RequestTimedOutError,
+}
 
 
 def check(code: int, message: str | None) -> None:

@@ -10,6 +10,7 @@ from ottla.net.connection import (
 )
 from ottla.net.listener import Listener
 from ottla.net.memory import Memory
+from ottla.net.negotiate import UnsupportedVersionError
 from ottla.net.serving import Handler, Reply, ServerConnection
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "Reply",
     "RequestTimedOutError",
     "ServerConnection",
+    "UnsupportedVersionError",
 ]

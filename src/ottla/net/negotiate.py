@@ -19,6 +19,14 @@ Offer = Mapping[int, Versions]
 
 API_VERSIONS = 18
 
+
+class UnsupportedVersionError(KafkaError):
+    """The broker does not offer this, or only in versions that this side does not have."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.UNSUPPORTED_VERSION, message)
+
+
 BEFORE_API_VERSIONS: Offer = {
     0: Versions(0, 1),
     1: Versions(0, 1),
@@ -62,19 +70,18 @@ def best_version(request: type[Any], offer: Offer, broker: str) -> int:
     >>> from ottla.wire.api.fetch import FetchRequest
     >>> best_version(FetchRequest, {1: Versions(4, 11)}, "localhost:9092")
     11
-    >>> best_version(FetchRequest, {1: Versions(30, 31)}, "localhost:9092")
+    >>> best_version(FetchRequest, {1: Versions(30, 31)}, "old:9092")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ottla.wire.errors.KafkaError: UNSUPPORTED_VERSION: localhost:9092 offers Fetch v30 to v31, this client has v0 to v18
+    ottla.net.negotiate.UnsupportedVersionError: UNSUPPORTED_VERSION: old:9092 offers Fetch v30 to v31, this client ...
     """
     schema = schema_of(request)
     assert schema.key is not None, f"{request.__name__} is no request"
     ours, theirs = schema.versions, offer.get(schema.key)
     if theirs is None:
-        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"{broker} does not offer {api_name(schema.key)}")
+        raise UnsupportedVersionError(f"{broker} does not offer {api_name(schema.key)}")
     version = min(ours.last, theirs.last)
     if version < max(ours.first, theirs.first):
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_VERSION,
+        raise UnsupportedVersionError(
             f"{broker} offers {api_name(schema.key)} v{theirs.first} to v{theirs.last}, "
             f"this client has v{ours.first} to v{ours.last}",
         )

@@ -11,45 +11,19 @@ from ottla.assign import assignors
 from ottla.assign.assignor import AnyMember, Assignor, Member, Topic
 from ottla.assign.assignors import check_assignment
 from ottla.assign.range import RangeAssignor
+from ottla.assign.round_robin import RoundRobinAssignor
+from ottla.assign.sticky import StickyAssignor
 from ottla.assign.uniform import UniformAssignor
 from ottla.wire.errors import ErrorCode, KafkaError
 
-TOPICS = ["apples", "berries", "cherries", "dates"]
-Assignment = dict[str, dict[str, tuple[int, ...]]]
+from .groups import alike, counts, groups, loads, moved
 
-counts = st.dictionaries(st.sampled_from(TOPICS), st.integers(0, 9))
-subscriptions = st.frozensets(st.sampled_from(TOPICS))
-old_assignments = st.dictionaries(
-    st.sampled_from(TOPICS),
-    st.lists(st.integers(-1, 12), max_size=8, unique=True).map(lambda some: tuple(sorted(some))),
+
+@pytest.mark.parametrize(
+    "assignor",
+    [UniformAssignor(), RangeAssignor(), RoundRobinAssignor(), StickyAssignor()],
+    ids=lambda assignor: assignor.name,
 )
-some_members = st.builds(
-    Member,
-    topics=subscriptions,
-    owned=old_assignments,
-    instance_id=st.none() | st.uuids().map(str),
-)
-groups = st.dictionaries(st.integers(0, 99).map("member-{}".format), some_members, min_size=1, max_size=8)
-alike = st.tuples(subscriptions, st.integers(1, 9)).map(
-    lambda some: {f"member-{number}": Member(some[0]) for number in range(some[1])}
-)
-
-
-def loads(assignment: Assignment) -> dict[str, int]:
-    return {member_id: sum(map(len, given.values())) for member_id, given in assignment.items()}
-
-
-def moved(before: Assignment, after: Assignment) -> int:
-    """How many partitions a member that is still there has to give away."""
-    return sum(
-        len(set(indexes) - set(after[member_id].get(topic, ())))
-        for member_id, partitions in before.items()
-        if member_id in after
-        for topic, indexes in partitions.items()
-    )
-
-
-@pytest.mark.parametrize("assignor", [UniformAssignor(), RangeAssignor()], ids=lambda assignor: assignor.name)
 class TestEveryAssignor:
     @given(members=groups, partition_counts=counts)
     def test_gives_each_partition_to_one_reader(
