@@ -37,7 +37,9 @@ class Receiver:
         self._missing = 0
 
     def room(self) -> memoryview:
-        """Where the next bytes go; never empty."""
+        """Where the next bytes go; never empty. What was returned before must be out of use by now."""
+        if self._large is not None and self._filled == len(self._large):
+            self._grow(self._large)
         return self._view[self._filled :]
 
     def received(self, count: int) -> list[bytes | bytearray]:
@@ -48,10 +50,7 @@ class Receiver:
         self._filled += count
         if self._large is None:
             return self._small_frames()
-        if self._filled < len(self._large):
-            return []
-        if self._missing:
-            self._grow()
+        if self._missing or self._filled < len(self._large):
             return []
         frame, self._large = self._large, None
         self._view = memoryview(self._shared)
@@ -87,10 +86,9 @@ class Receiver:
         self._view = memoryview(self._large)
         self._filled = begun
 
-    def _grow(self) -> None:
-        assert self._large is not None
+    def _grow(self, large: bytearray) -> None:
         self._view.release()
-        step = min(self._missing, max(STEP_BYTES, len(self._large)))
-        self._large.extend(bytes(step))
+        step = min(self._missing, max(STEP_BYTES, len(large)))
+        large.extend(bytes(step))
         self._missing -= step
-        self._view = memoryview(self._large)
+        self._view = memoryview(large)

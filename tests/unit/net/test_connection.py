@@ -18,7 +18,7 @@ from ottla.net import (
 from ottla.net.negotiate import BEFORE_API_VERSIONS
 from ottla.wire import api
 from ottla.wire.api.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
-from ottla.wire.api.fetch import FetchRequest
+from ottla.wire.api.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from ottla.wire.api.metadata import MetadataRequest, MetadataResponse
 from ottla.wire.api.produce import ProduceRequest
 from ottla.wire.errors import ErrorCode, KafkaError, ProtocolError
@@ -213,6 +213,25 @@ def test_a_reply_that_makes_no_sense_fails_its_request_alone(loop_factory: LoopF
             with pytest.raises(MalformedReplyError):
                 await connection.request(MetadataRequest())
             await connection.request(MetadataRequest())
+            await connection.close()
+
+    run(loop_factory, story())
+
+
+def test_a_reply_of_many_megabytes_arrives_whole(loop_factory: LoopFactory) -> None:
+    records = bytes(range(256)) * 80_000
+    partition = PartitionData(records=records)
+    response = FetchResponse(responses=[FetchableTopicResponse(topic="a", partitions=[partition])])
+
+    def then(key: int, version: int, correlation_id: int) -> Reply:
+        return encode_response(response, version, correlation_id=correlation_id)
+
+    async def story() -> None:
+        async with listening(offering({**NEWEST, 1: 11}, then)) as listener:
+            connection = await Connection.open(*listener.address)
+            for _ in range(2):
+                found = await connection.request(FetchRequest())
+                assert found.responses[0].partitions[0].records == records
             await connection.close()
 
     run(loop_factory, story())
