@@ -85,6 +85,7 @@ class RowFault(IntEnum):
     TIMESTAMP_OVERFLOW = 7
     TOO_LARGE = 8
     OFFSET_FULL = 9
+    NO_SUCH_ROW = 10
 
 
 _ROW_REASONS = {
@@ -97,6 +98,7 @@ _ROW_REASONS = {
     RowFault.TIMESTAMP_OVERFLOW: "the timestamp is more than 64 bits away from the batch's first",
     RowFault.TOO_LARGE: "the record is larger than a batch can be",
     RowFault.OFFSET_FULL: "the batch has a record at its last possible offset, 2**31 - 1 past the first",
+    RowFault.NO_SUCH_ROW: "the columns have no such row",
 }
 
 
@@ -110,6 +112,16 @@ def offset_error(offset: int, base_offset: int, last_offset_delta: int) -> Encod
     return EncodeError(
         f"offset {offset} is not after {base_offset + last_offset_delta}, or 2**31 or more past {base_offset}"
     )
+
+
+CONSUMER_FIELDS = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
+"""The fields of the type whose instances `read_tuples` makes."""
+
+
+def record_type_error(record_type: type) -> TypeError:
+    """The exception for a type of which `read_tuples` cannot make instances."""
+    fields = ", ".join(CONSUMER_FIELDS)
+    return TypeError(f"{record_type.__name__} is not a NamedTuple, without attributes of its own, of {fields}")
 
 
 class Summary(NamedTuple):

@@ -4,6 +4,7 @@ from libc.string cimport memset
 
 cdef enum:
     ROW_OFFSET_FULL = 9
+    ROW_NO_SUCH_ROW
 
 
 cdef inline uint64_t zigzag(int64_t value) noexcept nogil:
@@ -203,8 +204,14 @@ cdef class RecordWriter:
 
     @property
     def limit(self):
-        """Bytes that may be written."""
+        """Bytes that may be written. It may be set to another number at any time."""
         return self.state.limit
+
+    @limit.setter
+    def limit(self, value):
+        cdef int64_t most = whole(value)
+        self.check_idle()
+        self.state.limit = min(most, <int64_t>LARGEST_SECTION)
 
     @property
     def size(self):
@@ -292,13 +299,17 @@ cdef class RecordWriter:
         headers=None,
         timestamps=None,
         int64_t timestamp=-1,
+        selection=None,
     ):
         """Add rows `start` to `stop` of columns as far as they fit, and return how many were added.
 
         `timestamps` are int64 milliseconds, one per row from row 0; without them `timestamp` is that of each row.
+        `selection`, int64 row numbers, has other rows take their turn: entries `start` to `stop` of it say which.
         """
         cdef Rows rows
-        cdef Held times
+        cdef Held times, chosen
+        # A selection may name any row, so it is checked against the columns row by row.
+        cdef int64_t reach = stop if selection is None else 0
         cdef int64_t row = start, needed = 0
         cdef uint8_t* out
         cdef int64_t capacity
@@ -307,14 +318,21 @@ cdef class RecordWriter:
             raise IndexError(f"rows {start} to {stop} are not a range")
         memset(&rows, 0, sizeof(Rows))
         rows.timestamp = timestamp
-        open_binary(&rows.key, key, stop, held)
-        open_binary(&rows.value, value, stop, held)
-        open_headers(&rows.headers, headers, stop, held)
+        open_binary(&rows.key, key, reach, held)
+        open_binary(&rows.value, value, reach, held)
+        open_headers(&rows.headers, headers, reach, held)
+        rows.available = min(rows_of(&rows.key), rows_of(&rows.value), rows_of(&rows.headers.lists))
         if timestamps is not None:
             times = hold(timestamps)
-            if times.size // 8 < stop:
-                raise IndexError(f"timestamps hold {times.size // 8} rows and {stop} are wanted")
+            if times.size // 8 < reach:
+                raise IndexError(f"timestamps hold {times.size // 8} rows and {reach} are wanted")
             rows.timestamps = times.data
+            rows.available = min(rows.available, times.size // 8)
+        if selection is not None:
+            chosen = hold(selection)
+            if chosen.size // 8 < stop:
+                raise IndexError(f"the selection holds {chosen.size // 8} rows and {stop} are wanted")
+            rows.selection = chosen.data
         self.check_idle()
         self.busy = True
         try:
@@ -326,7 +344,7 @@ cdef class RecordWriter:
                 if needed == 0:
                     break
                 if needed < 0:
-                    raise types.row_error(-needed, row)
+                    raise types.row_error(-needed, row_at(&rows, row))
                 grow(self.data, max(needed, min(self.state.limit, <int64_t>4 * RELEASE_FROM)))
         finally:
             self.busy = False
@@ -356,6 +374,8 @@ cdef struct HeaderSource:
     BinarySource values
 
 cdef struct Rows:
+    int64_t available
+    Bytes selection
     Bytes timestamps
     int64_t timestamp
     BinarySource key
@@ -411,6 +431,11 @@ cdef int open_headers(HeaderSource* source, column, int64_t rows, list held) exc
         # What the lists' offsets index is headers.
         source.lists.data_size = min(source.keys.length, source.values.length)
     return 0
+
+
+cdef inline int64_t rows_of(BinarySource* source) noexcept nogil:
+    """How many rows there are; a column that is absent has no end."""
+    return source.length if source.present else INT64_MAX
 
 
 cdef inline int locate(BinarySource* source, int64_t row, int64_t* first, int64_t* length) noexcept nogil:
@@ -482,30 +507,41 @@ cdef inline uint8_t* put_headers(
     return out
 
 
+cdef inline int64_t row_at(Rows* rows, int64_t turn) noexcept nogil:
+    """Which row of the columns it is the turn of."""
+    cdef int64_t row = turn
+    if rows.selection != NULL:
+        memcpy(&row, rows.selection + 8 * turn, 8)
+    return row
+
+
 cdef int64_t write_rows(
-    Rows* rows, int64_t* row, int64_t stop, State* state, uint8_t* out, int64_t capacity
+    Rows* rows, int64_t* turn, int64_t stop, State* state, uint8_t* out, int64_t capacity
 ) noexcept nogil:
-    """Write rows from row[0] on. Returns 0 at the last row or the limit, the capacity needed, or a negated fault."""
+    """Write rows from turn[0] on. Returns 0 at the last row or the limit, the capacity needed, or a negated fault."""
     cdef Pending record
-    cdef int64_t timestamp, at, first_header = 0
+    cdef int64_t row, timestamp, at, first_header = 0
     cdef int fault, room
     cdef uint8_t* end
-    while row[0] < stop:
-        timestamp = rows.timestamp
-        if rows.timestamps != NULL:
-            memcpy(&timestamp, rows.timestamps + 8 * row[0], 8)
-        if set_timestamp(state, &record, timestamp) < 0:
-            return -ROW_TIMESTAMP_OVERFLOW
+    while turn[0] < stop:
+        row = row_at(rows, turn[0])
+        if row < 0 or row >= rows.available:
+            return -ROW_NO_SUCH_ROW
         if state.last_offset_delta >= INT32_MAX:
             return -ROW_OFFSET_FULL
         record.offset_delta = state.last_offset_delta + 1
-        if locate(&rows.key, row[0], &at, &record.key_length) < 0:
+        timestamp = rows.timestamp
+        if rows.timestamps != NULL:
+            memcpy(&timestamp, rows.timestamps + 8 * row, 8)
+        if set_timestamp(state, &record, timestamp) < 0:
+            return -ROW_TIMESTAMP_OVERFLOW
+        if locate(&rows.key, row, &at, &record.key_length) < 0:
             return -ROW_KEY_BOUNDS
         record.key = bytes_at(&rows.key, at, record.key_length)
-        if locate(&rows.value, row[0], &at, &record.value_length) < 0:
+        if locate(&rows.value, row, &at, &record.value_length) < 0:
             return -ROW_VALUE_BOUNDS
         record.value = bytes_at(&rows.value, at, record.value_length)
-        fault = measure_headers(&rows.headers, row[0], &first_header, &record)
+        fault = measure_headers(&rows.headers, row, &first_header, &record)
         if fault:
             return -fault
         measure(&record)
@@ -518,5 +554,5 @@ cdef int64_t write_rows(
         if record.header_count:
             put_headers(end, out + state.size + record.total, &rows.headers, first_header, record.header_count)
         advance(state, &record)
-        row[0] += 1
+        turn[0] += 1
     return 0

@@ -4,6 +4,7 @@ They are used where the compiled module is missing, and are the reference that t
 """
 
 from ottla.record._twin_columns import Columns
+from ottla.record._twin_hash import crc32_rows, murmur2, murmur2_rows
 from ottla.record._twin_legacy import (
     append_run,
     last_offset,
@@ -14,6 +15,7 @@ from ottla.record._twin_legacy import (
 )
 from ottla.record._twin_legacy_write import MessageWriter
 from ottla.record._twin_read import Record, read, scan
+from ottla.record._twin_tuples import read_run_tuples, read_tuples
 from ottla.record._twin_write import RecordWriter
 
 __all__ = [
@@ -22,10 +24,15 @@ __all__ = [
     "Record",
     "RecordWriter",
     "append_run",
+    "crc32_rows",
     "last_offset",
     "message_at",
+    "murmur2",
+    "murmur2_rows",
     "read",
     "read_run",
+    "read_run_tuples",
+    "read_tuples",
     "run_end",
     "scan",
     "scan_run",

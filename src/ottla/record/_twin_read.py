@@ -103,11 +103,17 @@ def read(
 
     Header keys that are not UTF-8 are read with replacement characters, as the Java client does.
     """
+    return [Record(*fields) for fields in record_fields(data, count, base_offset, base_timestamp, append_time)]
+
+
+def record_fields(
+    data: Buffer, count: int, base_offset: int, base_timestamp: int, append_time: int | None
+) -> Iterator[tuple[int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]]:
+    """The records of a section as tuples of offset, timestamp, key, value and headers."""
     view = view_of(data)
     check_count(count, len(view))
     base_offset, base_timestamp = int64(base_offset), int64(base_timestamp)
     append_time = None if append_time is None else int64(append_time)
-    records = []
     position = 0
     for number, record in walk(view, count, True):
         offset, timestamp = place(record, position, number, base_offset, base_timestamp, append_time)
@@ -120,9 +126,8 @@ def read(
         )
         key = _slice(view, record.key_at, record.key_length)
         value = _slice(view, record.value_at, record.value_length)
-        records.append(Record(offset, timestamp, key, value, headers))
+        yield offset, timestamp, key, value, headers
         position = record.end
-    return records
 
 
 def walk(view: memoryview, count: int, gaps: bool) -> Iterator[tuple[int, _Parsed]]:

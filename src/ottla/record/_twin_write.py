@@ -42,8 +42,12 @@ class RecordWriter:
 
     @property
     def limit(self) -> int:
-        """Bytes that may be written."""
+        """Bytes that may be written. It may be set to another number at any time."""
         return self._limit
+
+    @limit.setter
+    def limit(self, value: int) -> None:
+        self._limit = min(int64(value), LARGEST_SECTION)
 
     @property
     def size(self) -> int:
@@ -112,23 +116,36 @@ class RecordWriter:
         headers: HeaderColumn | None = None,
         timestamps: Buffer | None = None,
         timestamp: int = -1,
+        selection: Buffer | None = None,
     ) -> int:
         """Add rows `start` to `stop` of columns as far as they fit, and return how many were added.
 
         `timestamps` are int64 milliseconds, one per row from row 0; without them `timestamp` is that of each row.
+        `selection`, int64 row numbers, has other rows take their turn: entries `start` to `stop` of it say which.
         """
         timestamp = int64(timestamp)
         if not 0 <= start <= stop:
             raise IndexError(f"rows {start} to {stop} are not a range")
-        keys = None if key is None else _BinarySource(key, stop)
-        values = None if value is None else _BinarySource(value, stop)
-        lists = None if headers is None else _HeaderSource(headers, stop)
-        times = None if timestamps is None else view_of(timestamps)
+        # A selection may name any row, so it is checked against the columns row by row.
+        reach = stop if selection is None else 0
+        keys = None if key is None else BinarySource(key, reach)
+        values = None if value is None else BinarySource(value, reach)
+        lists = None if headers is None else _HeaderSource(headers, reach)
+        times = None if timestamps is None else _int64s(timestamps)
+        if times is not None and len(times) < reach:
+            raise IndexError(f"timestamps hold {len(times)} rows and {reach} are wanted")
+        available = min(
+            (column.length for column in (key, value, headers) if column is not None), default=LARGEST_INT64
+        )
         if times is not None:
-            if len(times) < stop * 8:
-                raise IndexError(f"timestamps hold {len(times) // 8} rows and {stop} are wanted")
-            times = times[: stop * 8].cast("q")
-        for row in range(start, stop):
+            available = min(available, len(times))
+        chosen = None if selection is None else _int64s(selection)
+        if chosen is not None and len(chosen) < stop:
+            raise IndexError(f"the selection holds {len(chosen)} rows and {stop} are wanted")
+        for turn in range(start, stop):
+            row = turn if chosen is None else chosen[turn]
+            if not 0 <= row < available:
+                raise row_error(RowFault.NO_SUCH_ROW, row)
             delta = self._last_offset_delta + 1
             if delta > LARGEST_INT32:
                 raise row_error(RowFault.OFFSET_FULL, row)
@@ -139,7 +156,7 @@ class RecordWriter:
             header_count, header_bytes = (0, b"") if lists is None else lists.encode(row)
             record = _encode(timestamp_delta, delta, key_bytes, value_bytes, header_count, header_bytes)
             if not self._take(record, moment, delta, row):
-                return row - start
+                return turn - start
         return stop - start
 
     def _timestamp_delta(self, timestamp: int, row: int) -> int:
@@ -217,7 +234,7 @@ def _bytes(data: Buffer | None) -> bytes | None:
     return data if data is None or type(data) is bytes else bytes(view_of(data))
 
 
-class _BinarySource:
+class BinarySource:
     """Rows of an Arrow binary column."""
 
     def __init__(self, column: BinaryColumn, rows: int) -> None:
@@ -242,8 +259,8 @@ class _HeaderSource:
     def __init__(self, column: HeaderColumn, rows: int) -> None:
         self.start = column.start
         self.validity, self.offsets = _layout(column, rows)
-        self.keys = _BinarySource(column.keys, 0)
-        self.values = _BinarySource(column.values, 0)
+        self.keys = BinarySource(column.keys, 0)
+        self.values = BinarySource(column.values, 0)
         self.length = min(column.keys.length, column.values.length)
 
     def encode(self, row: int) -> tuple[int, bytes | bytearray]:
@@ -275,6 +292,11 @@ def _layout(column: BinaryColumn | HeaderColumn, rows: int) -> tuple[memoryview 
     if validity is not None and len(validity) * 8 < entries:
         raise IndexError(f"{len(validity) * 8} bits of validity are too few for {entries} entries")
     return validity, offsets[: len(offsets) // width * width].cast("q" if column.wide else "i")
+
+
+def _int64s(data: Buffer) -> memoryview:
+    view = view_of(data)
+    return view[: len(view) // 8 * 8].cast("q")
 
 
 def _is_set(validity: memoryview | None, entry: int) -> bool:

@@ -148,7 +148,7 @@ def record_batches(
 
     builder, rows_before = new_builder(0), 0
     for part in data.to_batches() if hasattr(data, "to_batches") else [data]:
-        columns = _row_columns(part, timestamp_ms)
+        columns = row_columns(part, timestamp_ms)
         row = 0
         while row < part.num_rows:
             added = builder.append_rows(row, part.num_rows, **columns)
@@ -248,13 +248,21 @@ def _check_columns(schema: "pa.Schema") -> None:
             raise EncodeError(f"there is more than one column {name!r}")
 
 
-def _row_columns(part: "pa.RecordBatch", timestamp_ms: int) -> dict[str, Any]:
-    """The arguments of `append_rows` for a batch of rows."""
+def row_columns(part: "pa.RecordBatch", timestamp_ms: int = -1) -> dict[str, Any]:
+    """The arguments of `BatchBuilder.append_rows` for a batch of rows; `record_batches` says which columns it may have.
+
+    >>> import pyarrow
+    >>> rows = pyarrow.record_batch({"value": ["one", "two"]})
+    >>> builder = BatchBuilder()
+    >>> builder.append_rows(0, 2, **row_columns(rows, timestamp_ms=5))
+    2
+    """
+    _check_columns(part.schema)
     columns: dict[str, Any] = {"timestamp": timestamp_ms}
     for name in part.schema.names:
         array = part.column(name)
         if name in ("key", "value"):
-            columns[name] = _binary_column(array, name)
+            columns[name] = binary_column(array, name)
         elif name == "headers":
             columns["headers"] = _header_column(array)
         elif name == "timestamp":
@@ -273,7 +281,8 @@ def _cast(array: "pa.Array", kind: "pa.DataType", name: str, wanted: str) -> "pa
         ) from error
 
 
-def _binary_column(array: "pa.Array", name: str) -> BinaryColumn:
+def binary_column(array: "pa.Array", name: str) -> BinaryColumn:
+    """An array of bytes or text as the kernels take it; `name` is what an error calls it."""
     pa = _pyarrow()
     kind = array.type
     if not (pa.types.is_binary(kind) or pa.types.is_string(kind)):
@@ -309,8 +318,8 @@ def _header_column(array: "pa.Array") -> HeaderColumn:
         len(array),
         validity,
         offsets or b"",
-        _binary_column(children["key"], "headers.key"),
-        _binary_column(children["value"], "headers.value"),
+        binary_column(children["key"], "headers.key"),
+        binary_column(children["value"], "headers.value"),
         array.offset,
         wide,
     )
