@@ -1,0 +1,84 @@
+"""The brokers that the client's tests run against. A `conftest.py` imports these fixtures by name."""
+
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import pytest
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from ottla.testing import TestBroker
+from tests.java import skip_without_maven
+
+from .kafka import KAFKA_3, KAFKA_4, KafkaBroker
+
+Broker = TestBroker | KafkaBroker
+NewTopicFunction = Callable[..., str]
+
+TIMEOUT_S = 20
+
+QUICK_GROUPS = {
+    "group.consumer.min.heartbeat.interval.ms": "100",
+    "group.consumer.heartbeat.interval.ms": "200",
+    "group.consumer.min.session.timeout.ms": "1000",
+    "group.consumer.session.timeout.ms": "5000",
+}
+"""Settings that let members of the consumer protocol hear of each other soon."""
+
+LONGEST_NAME = 200
+
+
+def has_consumer_protocol(broker: Broker) -> bool:
+    """Whether groups may be of the newer protocol, in which the broker assigns partitions."""
+    return not (isinstance(broker, KafkaBroker) and broker.version == KAFKA_3)
+
+
+def _kafka(name: str, version: str) -> object:
+    skip = skip_without_maven(f"NOTHING OF THIS WAS TRIED AGAINST APACHE KAFKA {version}")
+    return pytest.param(version, id=name, marks=[pytest.mark.maven, skip])
+
+
+@pytest.fixture(
+    scope="session",
+    params=[pytest.param("ottla", id="ottla"), _kafka("kafka-4", KAFKA_4), _kafka("kafka-3.9", KAFKA_3)],
+)
+def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """Ottla, then Kafka 4, then Kafka 3.9, one at a time; all tests of a process share it, so names must be their own.
+
+    pytest runs the tests of one broker together, and ends it before it starts the next.
+    """
+    is_ottla = request.param == "ottla"
+    started: Broker = TestBroker(QUICK_GROUPS) if is_ottla else KafkaBroker(request.param, QUICK_GROUPS)
+    with started:
+        yield started
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A name that no other test uses, fit for topics and groups."""
+    legal = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in request.node.name)
+    # Tests of one name may stand in several modules, and share a broker.
+    module = request.node.module.__name__.rpartition(".")[2]
+    return f"{module}-{legal.strip('-')}"[-LONGEST_NAME:]
+
+
+@pytest.fixture
+def new_topic(broker: Broker, name: str) -> Iterator[NewTopicFunction]:
+    """Makes a topic, `new_topic(partitions=3, retention_ms=1000)`, and gives its name; a client that is not under test
+    does that."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    numbers = count(1)
+    made: list[str] = []
+
+    def create(partitions: int = 1, **configs: object) -> str:
+        topic = f"{name}-{next(numbers)}"
+        settings = {key.replace("_", "."): str(value) for key, value in configs.items()}
+        wanted = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=settings)
+        admin.create_topics([wanted])[topic].result(TIMEOUT_S)
+        made.append(topic)
+        return topic
+
+    yield create
+    for deletion in admin.delete_topics(made).values() if made else ():
+        # A test may have deleted its topic.
+        deletion.exception(TIMEOUT_S)
