@@ -19,9 +19,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from ottla.client.admin import AdminClient, NewTopic
-from ottla.client.cluster import Cluster
-from ottla.client.options import ClientOptions
+from ottla.client.admin import Admin, NewTopic
 from ottla.net.connection import Connection
 from ottla.wire.api.list_groups import ListGroupsRequest
 from ottla.wire.api.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
@@ -91,8 +89,8 @@ def main() -> int:
 
 
 async def _create_topic(port: int, partitions: int) -> None:
-    async with Cluster(ClientOptions(bootstrap_servers=f"127.0.0.1:{port}")) as cluster:
-        await AdminClient(cluster).create_topics([NewTopic(TOPIC, partitions)])
+    async with Admin(f"127.0.0.1:{port}") as admin:
+        await admin.create_topics([NewTopic(TOPIC, partitions)])
 
 
 async def _form(members: Sequence[ClassicMember] | Sequence[ConsumerMember], partition_count: int) -> float:

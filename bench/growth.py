@@ -25,9 +25,7 @@ from rich.console import Console
 from rich.progress import Progress, TaskID
 from rich.table import Table
 
-from ottla.client.admin import AdminClient, NewTopic
-from ottla.client.cluster import Cluster
-from ottla.client.options import ClientOptions
+from ottla.client.admin import Admin, NewTopic
 
 from .caller import Caller, fetch_frame, fetched_bytes, produce_frame, produced_offset
 from .process import BrokerProcess
@@ -145,8 +143,7 @@ def partition_cost(parent: Path, count: int, per_topic: int, starts: int) -> Par
 
 async def _create(port: int, count: int, per_topic: int) -> None:
     topics = [NewTopic(f"topic-{first}", min(per_topic, count - first)) for first in range(0, count, per_topic)]
-    async with Cluster(ClientOptions(bootstrap_servers=f"127.0.0.1:{port}", request_timeout_ms=120_000)) as cluster:
-        admin = AdminClient(cluster)
+    async with Admin(f"127.0.0.1:{port}", request_timeout_ms=120_000) as admin:
         for first in range(0, len(topics), TOPICS_PER_REQUEST):
             await admin.create_topics(topics[first : first + TOPICS_PER_REQUEST])
 
@@ -185,8 +182,8 @@ def _request_costs(caller: Caller, ends: Mapping[str, int], calls: int) -> tuple
 
 
 async def _create_logs(port: int) -> None:
-    async with Cluster(ClientOptions(bootstrap_servers=f"127.0.0.1:{port}")) as cluster:
-        await AdminClient(cluster).create_topics([NewTopic(GROWING, 1), NewTopic(SMALL, 1)])
+    async with Admin(f"127.0.0.1:{port}") as admin:
+        await admin.create_topics([NewTopic(GROWING, 1), NewTopic(SMALL, 1)])
 
 
 def _fill(caller: Caller, request: bytes, count: int, advance: Callable[[], object] = lambda: None) -> int:

@@ -14,10 +14,9 @@ from ottla.cli.output import (
     print_json,
     print_table,
     say,
-    with_cluster,
+    with_admin,
 )
-from ottla.client.admin import AdminClient, ConfigEntry, ConfigResource, ConfigSource, ResourceType
-from ottla.client.cluster import Cluster
+from ottla.client.admin import Admin, ConfigEntry, ConfigResource, ConfigResourceType
 
 app = typer.Typer(help="Describe, set and delete configs of topics and brokers.", no_args_is_help=True)
 
@@ -39,16 +38,16 @@ def describe(
     """Show configs with their values and where these come from."""
     resource = _resource(topic, broker)
 
-    async def work(cluster: Cluster) -> None:
-        found = await AdminClient(cluster).describe_configs(resource)
-        shown = [entry for entry in found if every or entry.source is not ConfigSource.DEFAULT_CONFIG]
+    async def work(admin: Admin) -> None:
+        found = (await admin.describe_configs([resource], include_documentation=True))[resource]
+        shown = [entry for entry in found.values() if every or not entry.is_default]
         if as_json:
             print_json([_as_json(entry) for entry in shown])
         else:
             rows = [(entry.name, _value(entry), _source(entry), entry.documentation) for entry in shown]
             print_table(["config", "value", "source", "meaning"], rows)
 
-    with_cluster(bootstrap, timeout_ms, work)
+    with_admin(bootstrap, timeout_ms, work)
 
 
 @app.command("set")
@@ -76,26 +75,33 @@ def delete_configs(
 
 
 def _alter(resource: ConfigResource, changes: dict[str, str | None], bootstrap: str, timeout_ms: int) -> None:
-    async def work(cluster: Cluster) -> None:
-        await AdminClient(cluster).alter_configs(resource, changes)
+    async def work(admin: Admin) -> None:
+        await admin.alter_configs([ConfigResource(resource.resource_type, resource.name, changes)])
         say(f"altered {', '.join(changes)} of {resource.resource_type.name.lower()} {resource.name or 'default'}")
 
-    with_cluster(bootstrap, timeout_ms, work)
+    with_admin(bootstrap, timeout_ms, work)
 
 
 def _resource(topic: str | None, broker: str | None) -> ConfigResource:
     if (topic is None) == (broker is None):
         raise typer.BadParameter("give either --topic NAME or --broker ID")
     if topic is not None:
-        return ConfigResource(ResourceType.TOPIC, topic)
+        return ConfigResource(ConfigResourceType.TOPIC, topic)
     assert broker is not None
     if broker != "all" and not broker.isdecimal():
         raise typer.BadParameter(f"{broker!r} is no broker id; give a number, or `all`", param_hint="--broker")
-    return ConfigResource(ResourceType.BROKER, "" if broker == "all" else broker)
+    return ConfigResource(ConfigResourceType.BROKER, "" if broker == "all" else broker)
 
 
 def _as_json(entry: ConfigEntry) -> dict[str, object]:
-    return entry._asdict() | {"source": _source(entry)}
+    return {
+        "name": entry.name,
+        "value": entry.value,
+        "source": _source(entry),
+        "read_only": entry.is_read_only,
+        "is_sensitive": entry.is_sensitive,
+        "documentation": entry.documentation,
+    }
 
 
 def _source(entry: ConfigEntry) -> str:

@@ -6,12 +6,14 @@ from typing import Annotated, NamedTuple
 import typer
 
 from ottla.cli.formats import Writer, json_writer, text_writer
-from ottla.cli.output import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT_MS, Bootstrap, TimeoutMs, with_cluster, write_all
-from ottla.client.cluster import Cluster
-from ottla.client.fetch import ConsumerRecord, Fetcher
-from ottla.client.offsets import EARLIEST, LATEST, NO_OFFSET, list_offsets
-from ottla.client.types import TopicPartition
+from ottla.cli.output import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT_MS, Bootstrap, TimeoutMs, with_consumer, write_all
+from ottla.client.consumer import Consumer
+from ottla.client.offsets import EARLIEST, LATEST
+from ottla.client.types import ConsumerRecord, TopicPartition
 from ottla.wire.errors import ErrorCode, KafkaError
+
+WAIT_MS = 200
+"""How long to wait for records before looking whether the end is reached, which need not be a record."""
 
 
 class Start(NamedTuple):
@@ -78,17 +80,20 @@ def consume(
     except ValueError as error:
         raise typer.BadParameter(str(error), param_hint="--format") from None
 
-    async def work(cluster: Cluster) -> None:
-        wanted = await _partitions(cluster, topic, partitions)
-        positions = await _positions(cluster, wanted, begin)
-        ends = await list_offsets(cluster, dict.fromkeys(wanted, LATEST)) if exit_at_end else None
-        await _print_records(Fetcher(cluster, positions), ends, count, write)
+    async def work(consumer: Consumer) -> None:
+        wanted = await _partitions(consumer, topic, partitions)
+        offsets = await _offsets(consumer, wanted, begin)
+        ends = await consumer.end_offsets(wanted) if exit_at_end else None
+        consumer.assign(wanted)
+        for partition, offset in offsets.items():
+            consumer.seek(partition, offset)
+        await _print_records(consumer, ends, count, write)
 
-    with_cluster(bootstrap, timeout_ms, work)
+    with_consumer(bootstrap, timeout_ms, work)
 
 
-async def _partitions(cluster: Cluster, topic: str, chosen: list[int] | None) -> list[TopicPartition]:
-    there = await cluster.partitions(topic)
+async def _partitions(consumer: Consumer, topic: str, chosen: list[int] | None) -> list[TopicPartition]:
+    there = sorted(await consumer.partitions_for_topic(topic))
     for partition in chosen or []:
         if partition not in there:
             raise KafkaError(
@@ -98,45 +103,44 @@ async def _partitions(cluster: Cluster, topic: str, chosen: list[int] | None) ->
     return [TopicPartition(topic, partition) for partition in chosen or there]
 
 
-async def _positions(cluster: Cluster, partitions: list[TopicPartition], start: Start) -> dict[TopicPartition, int]:
+async def _offsets(consumer: Consumer, partitions: list[TopicPartition], start: Start) -> dict[TopicPartition, int]:
     """The offset at which each partition begins."""
     if start.time_ms is None:
         return dict.fromkeys(partitions, start.offset)
-    found = await list_offsets(cluster, dict.fromkeys(partitions, start.time_ms))
-    missing = [partition for partition, offset in found.items() if offset == NO_OFFSET]
-    if missing:
-        # Nothing is as late as that time: what comes next will be.
-        found.update(await list_offsets(cluster, dict.fromkeys(missing, LATEST)))
+    if start.time_ms == EARLIEST:
+        return await consumer.beginning_offsets(partitions)
+    # Where nothing is as late as a time, what comes next will be.
+    found = await consumer.end_offsets(partitions)
+    if start.time_ms != LATEST:
+        by_time = await consumer.offsets_for_times(dict.fromkeys(partitions, start.time_ms))
+        found.update({partition: answer.offset for partition, answer in by_time.items() if answer is not None})
     if start.offset:
-        first = await list_offsets(cluster, dict.fromkeys(partitions, EARLIEST))
+        first = await consumer.beginning_offsets(partitions)
         found = {partition: max(first[partition], offset + start.offset) for partition, offset in found.items()}
     return found
 
 
 async def _print_records(
-    fetcher: Fetcher, ends: dict[TopicPartition, int] | None, count: int | None, write: Writer
+    consumer: Consumer, ends: dict[TopicPartition, int] | None, count: int | None, write: Writer
 ) -> None:
     out = sys.stdout.buffer
-    try:
-        while True:
-            if ends is not None:
-                for partition in [one for one, position in fetcher.positions.items() if position >= ends[one]]:
-                    fetcher.drop(partition)
-                if not fetcher.positions:
-                    return
-            shown = _before(await fetcher.fetch(), ends)
-            if count is not None:
-                shown = shown[:count]
-                count -= len(shown)
-            if shown:
-                write_all(out, b"".join(map(write, shown)))
-            if count == 0:
+    while True:
+        if ends is not None:
+            unread = [one for one in consumer.assignment() if await consumer.position(one) < ends[one]]
+            if not unread:
                 return
-    finally:
-        await fetcher.close()
+            consumer.assign(unread)
+        found = await consumer.getmany(timeout_ms=WAIT_MS, max_records=count)
+        shown = _before([record for records in found.values() for record in records], ends)
+        if count is not None:
+            count -= len(shown)
+        if shown:
+            write_all(out, b"".join(map(write, shown)))
+        if count == 0:
+            return
 
 
 def _before(found: list[ConsumerRecord], ends: dict[TopicPartition, int] | None) -> list[ConsumerRecord]:
     if ends is None:
         return found
-    return [record for record in found if record.offset < ends[TopicPartition(record.topic, record.partition)]]
+    return [record for record in found if record.offset < ends[record.topic_partition]]

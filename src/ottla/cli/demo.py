@@ -15,7 +15,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from ottla.cli.demo_formats import show_formats
-from ottla.client import ClientOptions, Cluster, Fetcher, Producer, TopicPartition
+from ottla.client import ClientOptions, Cluster, Producer
+from ottla.client.consumer import Consumer
 from ottla.native import PURE_PYTHON
 from ottla.record.kernels import COMPILED
 
@@ -81,20 +82,21 @@ async def _write_and_read(address: str, records: int, start_s: float, pid: int, 
             await producer.flush()
             produce_s = time.perf_counter() - began
             task = progress.add_task("consumed", total=records)
-            consume_s, in_order = await _read(cluster, records, lambda count: progress.update(task, completed=count))
+            consume_s, in_order = await _read(address, records, lambda count: progress.update(task, completed=count))
     return Figures(records, start_s, produce_s, consume_s, _memory_mb(pid), in_order)
 
 
-async def _read(cluster: Cluster, records: int, on_progress: Callable[[int], None]) -> tuple[float, bool]:
+async def _read(address: str, records: int, on_progress: Callable[[int], None]) -> tuple[float, bool]:
     began = time.perf_counter()
-    fetcher = Fetcher(cluster, {TopicPartition(TOPIC, 0): 0})
     count, in_order = 0, True
-    while count < records:
-        for record in await fetcher.fetch():
+    async with Consumer(TOPIC, bootstrap_servers=address, auto_offset_reset="earliest") as consumer:
+        async for record in consumer:
             in_order = in_order and record.value == b"%0*d" % (VALUE_BYTES, count)
             count += 1
-        on_progress(count)
-    await fetcher.close()
+            if count % 20_000 == 0:
+                on_progress(count)
+            if count == records:
+                break
     return time.perf_counter() - began, in_order
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ottla.client.fetch import ConsumerRecord
+from ottla.client.types import ConsumerRecord
 
 Writer = Callable[[ConsumerRecord], bytes]
 

@@ -20,10 +20,9 @@ from ottla.cli.output import (
     print_json,
     print_table,
     say,
-    with_cluster,
+    with_admin,
 )
-from ottla.client.cluster import Cluster
-from ottla.client.groups import GroupAdmin
+from ottla.client.admin import Admin
 from ottla.ports import SystemClock
 from ottla.wire.errors import ErrorCode, KafkaError
 
@@ -53,9 +52,9 @@ def list_groups(
 ) -> None:
     """List groups."""
 
-    async def work(cluster: Cluster) -> None:
-        groups = await GroupAdmin(cluster).list_groups(states or [], types or [])
-        rows = [(one.group_id, one.group_type, one.protocol_type, one.group_state) for one in groups]
+    async def work(admin: Admin) -> None:
+        groups = await admin.list_groups(states_filter=states or [], types_filter=types or [])
+        rows = [(one.group_id, one.group_type, one.protocol_type, one.state) for one in groups]
         keys = ("group", "type", "protocol_type", "state")
         if as_json:
             print_json([dict(zip(keys, row, strict=True)) for row in rows])
@@ -64,7 +63,7 @@ def list_groups(
         else:
             print_table(["group", "type", "protocol type", "state"], rows)
 
-    with_cluster(bootstrap, timeout_ms, work)
+    with_admin(bootstrap, timeout_ms, work)
 
 
 @app.command()
@@ -95,15 +94,15 @@ def describe(
         if not as_json:
             typer.echo(sight.status)
 
-    async def work(cluster: Cluster) -> None:
+    async def work(admin: Admin) -> None:
         if watch:
-            sights = group_watch.watch(lambda: group_show.look(cluster, names), SystemClock())
+            sights = group_watch.watch(lambda: group_show.look(admin, names), SystemClock())
             if not as_json and make_console().is_terminal:
                 await group_watch.draw(sights, make_console(), members=members)
             else:
                 await group_watch.follow(sights, show_again)
             return
-        looked = await group_show.look(cluster, names)
+        looked = await group_show.look(admin, names)
         if looked.shown:
             show(looked)
         for name in looked.missing:
@@ -111,7 +110,7 @@ def describe(
         if looked.missing:
             raise typer.Exit(FAILED)
 
-    with_cluster(bootstrap, timeout_ms, work)
+    with_admin(bootstrap, timeout_ms, work)
 
 
 app.command()(reset)
@@ -128,19 +127,18 @@ def delete(
     """Delete groups that have no members; or, with --topic, only their offsets in topics that nobody reads."""
     chosen = [parse_topic(topic) for topic in topics or []]
 
-    async def work(cluster: Cluster) -> None:
-        admin = GroupAdmin(cluster)
-        places = await find_partitions(cluster, chosen)
+    async def work(admin: Admin) -> None:
+        places = await find_partitions(admin, chosen)
         for name in names:
             try:
                 if chosen:
-                    await admin.delete_offsets(name, places)
+                    await admin.delete_consumer_group_offsets(name, places)
                 else:
-                    await admin.delete(name)
+                    await admin.delete_consumer_groups([name])
                 say(f"deleted offsets of {name}" if chosen else f"deleted {name}")
             except KafkaError as error:
                 if not if_exists or error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
                     raise
                 say(f"{name} does not exist")
 
-    with_cluster(bootstrap, timeout_ms, work)
+    with_admin(bootstrap, timeout_ms, work)

@@ -10,10 +10,8 @@ from typing import NamedTuple
 
 import typer
 
-from ottla.client.cluster import Cluster
-from ottla.client.groups import GroupOffset
-from ottla.client.offsets import EARLIEST, LATEST, NO_OFFSET, list_offsets
-from ottla.client.types import TopicPartition
+from ottla.client.admin import Admin
+from ottla.client.types import OffsetAndMetadata, TopicPartition
 from ottla.wire.errors import ErrorCode, KafkaError
 
 MS_PER_SECOND = 1000
@@ -70,11 +68,13 @@ def parse_topic(text: str) -> tuple[str, list[int] | None]:
     return name, [int(index) for index in indexes] if colon else None
 
 
-async def find_partitions(cluster: Cluster, topics: Iterable[tuple[str, list[int] | None]]) -> list[TopicPartition]:
+async def find_partitions(admin: Admin, topics: Iterable[tuple[str, list[int] | None]]) -> list[TopicPartition]:
     """The partitions that such words mean, each of which must exist."""
     found: list[TopicPartition] = []
-    for name, chosen in topics:
-        there = await cluster.partitions(name)
+    wanted = list(topics)
+    described = await admin.describe_topics([name for name, _ in wanted])
+    for name, chosen in wanted:
+        there = [one.partition for one in described[name].partitions]
         for index in chosen or []:
             if index not in there:
                 raise KafkaError(
@@ -129,20 +129,19 @@ class NewOffset(NamedTuple):
 
 
 async def find_offsets(
-    cluster: Cluster,
+    admin: Admin,
     places: Iterable[TopicPartition],
-    committed: Mapping[TopicPartition, GroupOffset],
+    committed: Mapping[TopicPartition, OffsetAndMetadata],
     target: Target,
 ) -> dict[TopicPartition, NewOffset]:
     """The new offset of each partition, which is never outside what the partition has."""
     wanted = list(places)
     if target.time_ms is not None:
-        found = await list_offsets(cluster, dict.fromkeys(wanted, target.time_ms))
-        late = [place for place, offset in found.items() if offset == NO_OFFSET]
+        at_time = await admin.list_offsets(dict.fromkeys(wanted, target.time_ms))
+        found = {place: one.offset for place, one in at_time.items() if one is not None}
         # Nothing is as late as that time: what comes next will be.
-        if late:
-            found = {**found, **await list_offsets(cluster, dict.fromkeys(late, LATEST))}
-        return {place: NewOffset(offset, offset) for place, offset in found.items()}
+        found |= await admin.end_offsets([place for place in wanted if place not in found])
+        return {place: NewOffset(found[place], found[place]) for place in wanted}
     if target.offset is None and target.offsets is None:
         wanted = _with_offsets(wanted, committed, target.shift_by)
     if target.offset is not None:
@@ -151,13 +150,13 @@ async def find_offsets(
         chosen = {place: target.offsets[place] for place in wanted}
     else:
         chosen = {place: committed[place].offset + (target.shift_by or 0) for place in wanted}
-    first = await list_offsets(cluster, dict.fromkeys(wanted, EARLIEST))
-    last = await list_offsets(cluster, dict.fromkeys(wanted, LATEST))
+    first = await admin.beginning_offsets(wanted)
+    last = await admin.end_offsets(wanted)
     return {place: NewOffset(min(max(asked, first[place]), last[place]), asked) for place, asked in chosen.items()}
 
 
 def _with_offsets(
-    places: list[TopicPartition], committed: Mapping[TopicPartition, GroupOffset], shift_by: int | None
+    places: list[TopicPartition], committed: Mapping[TopicPartition, OffsetAndMetadata], shift_by: int | None
 ) -> list[TopicPartition]:
     missing = [place for place in places if place not in committed]
     if missing and shift_by is not None:

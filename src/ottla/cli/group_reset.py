@@ -28,12 +28,11 @@ from ottla.cli.output import (
     print_json,
     print_table,
     say,
-    with_cluster,
+    with_admin,
 )
-from ottla.client.cluster import Cluster
-from ottla.client.groups import GroupAdmin, GroupDescription, GroupOffset
+from ottla.client.admin import Admin, GroupDescription
 from ottla.client.offsets import EARLIEST, LATEST
-from ottla.client.types import TopicPartition
+from ottla.client.types import OffsetAndMetadata, TopicPartition
 from ottla.ports import SystemClock
 from ottla.wire.errors import ErrorCode, KafkaError
 
@@ -104,15 +103,14 @@ def reset(
     if from_file is None and bool(chosen) == all_topics:
         raise typer.BadParameter("give either --topic or --all-topics")
 
-    async def work(cluster: Cluster) -> None:
-        admin = GroupAdmin(cluster)
+    async def work(admin: Admin) -> None:
         only_show = dry_run or export
         group = await _find(admin, name)
         if group is not None and not only_show:
             _refuse_active(group)
-        committed = await admin.committed(name)
-        places = await _places(cluster, name, chosen, all_topics, committed, target)
-        found = await find_offsets(cluster, places, committed, target)
+        committed = await admin.list_consumer_group_offsets(name)
+        places = await _places(admin, name, chosen, all_topics, committed, target)
+        found = await find_offsets(admin, places, committed, target)
         for place, one in found.items():
             if one.offset != one.asked:
                 where = "beyond the end" if one.asked > one.offset else "before the start"
@@ -121,7 +119,7 @@ def reset(
             say(f"group {name!r} is new")
         offsets = {place: one.offset for place, one in found.items()}
         if not only_show:
-            await admin.commit(name, offsets)
+            await admin.alter_consumer_group_offsets(name, offsets)
         if export:
             typer.echo(write_offsets(offsets), nl=False)
             return
@@ -129,7 +127,7 @@ def reset(
         count = f"{len(offsets)} offset{'' if len(offsets) == 1 else 's'}"
         say(f"would set {count} of {name}" if dry_run else f"set {count} of {name}")
 
-    with_cluster(bootstrap, timeout_ms, work)
+    with_admin(bootstrap, timeout_ms, work)
 
 
 def _read_file(path: Path) -> dict[TopicPartition, int]:
@@ -139,9 +137,9 @@ def _read_file(path: Path) -> dict[TopicPartition, int]:
         raise typer.BadParameter(f"{path}: {error}", param_hint="--from-file") from None
 
 
-async def _find(admin: GroupAdmin, name: str) -> GroupDescription | None:
+async def _find(admin: Admin, name: str) -> GroupDescription | None:
     try:
-        return await admin.describe(name)
+        return (await admin.describe_consumer_groups([name]))[name]
     except KafkaError as error:
         # A group can be given offsets before it is first used.
         if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
@@ -157,11 +155,11 @@ def _refuse_active(group: GroupDescription) -> None:
 
 
 async def _places(
-    cluster: Cluster,
+    admin: Admin,
     name: str,
     chosen: list[tuple[str, list[int] | None]],
     all_topics: bool,
-    committed: dict[TopicPartition, GroupOffset],
+    committed: dict[TopicPartition, OffsetAndMetadata],
     target: Target,
 ) -> list[TopicPartition]:
     if all_topics:
@@ -170,17 +168,17 @@ async def _places(
             fail(f"group {name!r} has no offsets; name the topics with --topic")
         return places
     if target.offsets is None:
-        return await find_partitions(cluster, chosen)
+        return await find_partitions(admin, chosen)
     listed: dict[str, list[int] | None] = {}
     for place in target.offsets:
         listed[place.topic] = [*(listed.get(place.topic) or []), place.partition]
-    places = await find_partitions(cluster, listed.items())
-    wanted = set(await find_partitions(cluster, chosen)) if chosen else set(places)
+    places = await find_partitions(admin, listed.items())
+    wanted = set(await find_partitions(admin, chosen)) if chosen else set(places)
     return [place for place in places if place in wanted]
 
 
 def _print_offsets(
-    offsets: dict[TopicPartition, NewOffset], committed: dict[TopicPartition, GroupOffset], *, as_json: bool
+    offsets: dict[TopicPartition, NewOffset], committed: dict[TopicPartition, OffsetAndMetadata], *, as_json: bool
 ) -> None:
     before = {place: committed[place].offset if place in committed else None for place in offsets}
     if as_json:

@@ -1,6 +1,6 @@
 """A group on the screen: what it has read, what is left, and who reads it."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from rich.console import Console, Group, RenderableType
@@ -8,9 +8,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ottla.cli.output import make_table
-from ottla.client.cluster import Cluster
-from ottla.client.groups import GroupAdmin, GroupDescription, GroupMember
-from ottla.client.offsets import LATEST, list_offsets
+from ottla.client.admin import Admin, GroupDescription, MemberDescription
+from ottla.client.admin.part import by_topic
 from ottla.client.types import TopicPartition
 from ottla.wire.errors import ErrorCode, KafkaError
 
@@ -26,7 +25,7 @@ class Row(NamedTuple):
     place: TopicPartition
     offset: int | None
     end_offset: int | None
-    member: GroupMember | None
+    member: MemberDescription | None
 
     @property
     def lag(self) -> int | None:
@@ -59,12 +58,12 @@ class Looked(NamedTuple):
     missing: list[str]
 
 
-async def look(cluster: Cluster, group_ids: Iterable[str]) -> Looked:
+async def look(admin: Admin, group_ids: Iterable[str]) -> Looked:
     """Ask for everything there is to show."""
     looked = Looked([], [])
     for group_id in group_ids:
         try:
-            looked.shown.append(await _look(cluster, group_id))
+            looked.shown.append(await _look(admin, group_id))
         except KafkaError as error:
             if error.code is not ErrorCode.GROUP_ID_NOT_FOUND:
                 raise
@@ -72,18 +71,12 @@ async def look(cluster: Cluster, group_ids: Iterable[str]) -> Looked:
     return looked
 
 
-async def _look(cluster: Cluster, group_id: str) -> Shown:
-    admin = GroupAdmin(cluster)
-    group = await admin.describe(group_id)
-    committed = await admin.committed(group_id)
-    readers = {
-        TopicPartition(topic, index): member
-        for member in group.members
-        for topic, indexes in (member.assignment or {}).items()
-        for index in indexes
-    }
+async def _look(admin: Admin, group_id: str) -> Shown:
+    group = (await admin.describe_consumer_groups([group_id]))[group_id]
+    committed = await admin.list_consumer_group_offsets(group_id)
+    readers = {place: member for member in group.members for place in member.assignment or ()}
     places = sorted(committed.keys() | readers.keys())
-    ends = await _ends(cluster, places)
+    ends = await _ends(admin, places)
     rows = [
         Row(place, committed[place].offset if place in committed else None, ends.get(place), readers.get(place))
         for place in places
@@ -91,14 +84,16 @@ async def _look(cluster: Cluster, group_id: str) -> Shown:
     return Shown(group, rows)
 
 
-async def _ends(cluster: Cluster, places: list[TopicPartition]) -> dict[TopicPartition, int]:
+async def _ends(admin: Admin, places: list[TopicPartition]) -> dict[TopicPartition, int]:
     """Where partitions end. Offsets may be left of topics that are no more, which end nowhere."""
-    if not places:
-        return {}
-    topics = (await cluster.metadata(sorted({place.topic for place in places}))).topics
-    there = {TopicPartition(topic.name or "", one.partition_index) for topic in topics for one in topic.partitions}
-    found = [place for place in places if place in there]
-    return await list_offsets(cluster, dict.fromkeys(found, LATEST)) if found else {}
+    try:
+        return await admin.end_offsets(places)
+    except KafkaError as error:
+        if error.code is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+    topics = (await admin.describe_topics()).values()
+    there = {TopicPartition(topic.name, one.partition) for topic in topics for one in topic.partitions}
+    return await admin.end_offsets([place for place in places if place in there])
 
 
 def screen(looked: Looked, console: Console, *, members: bool) -> RenderableType:
@@ -137,7 +132,7 @@ def _partitions(shown: Shown, *, full: bool) -> Table:
             row.place.topic,
             row.place.partition,
             *(_or_none(number) for number in (row.offset, row.end_offset, row.lag)),
-            *((NONE,) * 3 if row.member is None else (row.member.member_id, row.member.host, row.member.client_id)),
+            *_reader(row.member),
         )
         for row in shown.rows
     ]
@@ -151,6 +146,10 @@ def _partitions(shown: Shown, *, full: bool) -> Table:
     return table
 
 
+def _reader(member: MemberDescription | None) -> tuple[str, str, str]:
+    return (NONE, NONE, NONE) if member is None else (member.member_id, member.client_host, member.client_id)
+
+
 def _or_none(number: int | None) -> int | str:
     return NONE if number is None else number
 
@@ -160,15 +159,15 @@ def _short(member_id: str) -> str:
     return member_id if len(member_id) <= SHORT_ID else f"{member_id[: SHORT_ID - 9]}…{member_id[-8:]}"
 
 
-def _members(members: list[GroupMember]) -> RenderableType:
+def _members(members: Sequence[MemberDescription]) -> RenderableType:
     columns = ["member", "instance id", "host", "client id", "partitions #", "assignment"]
     cells = [
         (
             one.member_id,
-            one.instance_id or NONE,
-            one.host,
+            one.group_instance_id or NONE,
+            one.client_host,
             one.client_id,
-            NONE if one.assignment is None else sum(map(len, one.assignment.values())),
+            NONE if one.assignment is None else len(one.assignment),
             NONE if one.assignment is None else "  ".join(_words(one.assignment)),
         )
         for one in members
@@ -176,8 +175,8 @@ def _members(members: list[GroupMember]) -> RenderableType:
     return make_table(columns, cells, title=_count(len(members), "member"))
 
 
-def _words(assignment: dict[str, list[int]]) -> list[str]:
-    return [f"{topic}:{','.join(map(str, indexes))}" for topic, indexes in sorted(assignment.items())]
+def _words(assignment: Sequence[TopicPartition]) -> list[str]:
+    return [f"{topic}:{','.join(map(str, indexes))}" for topic, indexes in by_topic(assignment).items()]
 
 
 def as_json(shown: Shown) -> dict[str, Any]:
@@ -206,10 +205,10 @@ def as_json(shown: Shown) -> dict[str, Any]:
         "members": [
             {
                 "member_id": one.member_id,
-                "instance_id": one.instance_id,
+                "instance_id": one.group_instance_id,
                 "client_id": one.client_id,
-                "host": one.host,
-                "assignment": one.assignment,
+                "host": one.client_host,
+                "assignment": None if one.assignment is None else by_topic(one.assignment),
             }
             for one in group.members
         ],

@@ -15,7 +15,9 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from ottla.client.admin import Admin
 from ottla.client.cluster import Cluster
+from ottla.client.consumer import Consumer
 from ottla.client.options import ClientOptions, parse_bootstrap
 from ottla.wire.errors import EncodeError, KafkaError, ProtocolError
 
@@ -36,17 +38,46 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 def with_cluster(bootstrap: str, timeout_ms: int, work: Callable[[Cluster], Awaitable[None]]) -> None:
     """Connect, do the work, and leave with the exit code that its outcome calls for."""
-    try:
-        parse_bootstrap(bootstrap)
-    except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--bootstrap") from None
 
     async def connected() -> None:
         async with Cluster(ClientOptions(bootstrap_servers=bootstrap, request_timeout_ms=timeout_ms)) as cluster:
             await work(cluster)
 
+    _finish(bootstrap, connected)
+
+
+def with_admin(bootstrap: str, timeout_ms: int, work: Callable[[Admin], Awaitable[None]]) -> None:
+    """The same with an admin client."""
+
+    async def connected() -> None:
+        async with Admin(bootstrap, request_timeout_ms=timeout_ms) as admin:
+            await work(admin)
+
+    _finish(bootstrap, connected)
+
+
+def with_consumer(bootstrap: str, timeout_ms: int, work: Callable[[Consumer], Awaitable[None]]) -> None:
+    """The same with a consumer that has no group, creates no topic, and begins where it is told."""
+
+    async def connected() -> None:
+        async with Consumer(
+            bootstrap_servers=bootstrap,
+            request_timeout_ms=timeout_ms,
+            auto_offset_reset="none",
+            allow_auto_create_topics=False,
+        ) as consumer:
+            await work(consumer)
+
+    _finish(bootstrap, connected)
+
+
+def _finish(bootstrap: str, story: Callable[[], Awaitable[None]]) -> None:
     try:
-        _run(connected)
+        parse_bootstrap(bootstrap)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--bootstrap") from None
+    try:
+        _run(story)
         sys.stdout.flush()
     except KafkaError as error:
         # Not with the advice of `str(error)`, which is for those who write programs.

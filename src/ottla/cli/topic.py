@@ -1,7 +1,9 @@
 """`ottla topic`: create, list, describe, alter and delete topics."""
 
 import base64
+from collections.abc import Iterable
 from typing import Annotated, Any
+from uuid import UUID
 
 import typer
 
@@ -15,12 +17,9 @@ from ottla.cli.output import (
     print_json,
     print_table,
     say,
-    with_cluster,
+    with_admin,
 )
-from ottla.client.admin import AdminClient, ConfigEntry, ConfigResource, ConfigSource, NewTopic, ResourceType
-from ottla.client.cluster import Cluster
-from ottla.client.picture import NO_TOPIC_ID
-from ottla.wire.api.metadata import MetadataResponseTopic
+from ottla.client.admin import Admin, ConfigResource, ConfigSource, NewTopic, TopicDescription
 from ottla.wire.errors import ErrorCode, KafkaError
 
 app = typer.Typer(help="Create, list, describe, alter and delete topics.", no_args_is_help=True)
@@ -49,18 +48,18 @@ def create(
     """Create topics."""
     configs = parse_settings(config or [], "--config")
 
-    async def work(cluster: Cluster) -> None:
-        admin = AdminClient(cluster)
+    async def work(admin: Admin) -> None:
         for name in names:
             try:
-                await admin.create_topics([NewTopic(name, partitions or -1, replication_factor or -1, configs)])
+                new = NewTopic(name, partitions or -1, replication_factor or -1, topic_configs=configs)
+                await admin.create_topics([new])
                 say(f"created {name}")
             except KafkaError as error:
                 if not if_not_exists or error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                     raise
                 say(f"{name} exists")
 
-    with_cluster(bootstrap, timeout_ms, work)
+    with_admin(bootstrap, timeout_ms, work)
 
 
 @app.command("list")
@@ -72,15 +71,15 @@ def list_topics(
 ) -> None:
     """List topics."""
 
-    async def work(cluster: Cluster) -> None:
-        topics = [topic for topic in await AdminClient(cluster).list_topics() if internal or not topic.is_internal]
+    async def work(admin: Admin) -> None:
+        topics = [one for one in (await admin.describe_topics()).values() if internal or not one.is_internal]
         if as_json:
             print_json([_summary(topic) for topic in topics])
         else:
-            rows = [(topic.name, len(topic.partitions), _replication_factor(topic)) for topic in topics]
+            rows = [(topic.name, len(topic.partitions), topic.replication_factor) for topic in topics]
             print_table(["topic", "partitions #", "replicas #"], rows)
 
-    with_cluster(bootstrap, timeout_ms, work)
+    with_admin(bootstrap, timeout_ms, work)
 
 
 @app.command()
@@ -92,11 +91,10 @@ def describe(
 ) -> None:
     """Show partitions, replicas and the configs that were set."""
 
-    async def work(cluster: Cluster) -> None:
-        admin = AdminClient(cluster)
+    async def work(admin: Admin) -> None:
         shown: list[dict[str, Any]] = []
-        for topic in await admin.describe_topics(names):
-            configs = await _set_configs(admin, topic.name or "")
+        for topic in (await admin.describe_topics(names)).values():
+            configs = await _set_configs(admin, topic.name)
             if as_json:
                 shown.append(_summary(topic) | {"configs": configs, "partition_details": _partitions(topic)})
                 continue
@@ -111,7 +109,7 @@ def describe(
         if as_json:
             print_json(shown)
 
-    with_cluster(bootstrap, timeout_ms, work)
+    with_admin(bootstrap, timeout_ms, work)
 
 
 @app.command()
@@ -134,15 +132,14 @@ def alter(
     if partitions is None and not changes:
         raise typer.BadParameter("nothing to alter: give --partitions, --config or --delete-config")
 
-    async def work(cluster: Cluster) -> None:
-        admin = AdminClient(cluster)
+    async def work(admin: Admin) -> None:
         if changes:
-            await admin.alter_configs(ConfigResource(ResourceType.TOPIC, name), changes)
+            await admin.alter_configs([ConfigResource("topic", name, changes)])
         if partitions is not None:
             await admin.create_partitions({name: partitions})
         say(f"altered {name}")
 
-    with_cluster(bootstrap, timeout_ms, work)
+    with_admin(bootstrap, timeout_ms, work)
 
 
 @app.command()
@@ -154,8 +151,7 @@ def delete(
 ) -> None:
     """Delete topics with all their records."""
 
-    async def work(cluster: Cluster) -> None:
-        admin = AdminClient(cluster)
+    async def work(admin: Admin) -> None:
         for name in names:
             try:
                 await admin.delete_topics([name])
@@ -165,55 +161,52 @@ def delete(
                     raise
                 say(f"{name} does not exist")
 
-    with_cluster(bootstrap, timeout_ms, work)
+    with_admin(bootstrap, timeout_ms, work)
 
 
 _REPLICA_KEYS = ("replicas", "isr", "offline_replicas")
 
 
-def _summary(topic: MetadataResponseTopic) -> dict[str, Any]:
+def _summary(topic: TopicDescription) -> dict[str, Any]:
     return {
         "name": topic.name,
         "topic_id": _id_text(topic.topic_id),
         "partitions": len(topic.partitions),
-        "replication_factor": _replication_factor(topic),
+        "replication_factor": topic.replication_factor,
         "is_internal": topic.is_internal,
     }
 
 
-def _partitions(topic: MetadataResponseTopic) -> list[dict[str, Any]]:
+def _partitions(topic: TopicDescription) -> list[dict[str, Any]]:
     return [
         {
-            "partition": one.partition_index,
-            "leader": one.leader_id,
+            "partition": one.partition,
+            "leader": -1 if one.leader is None else one.leader,
             "leader_epoch": one.leader_epoch,
-            "replicas": one.replica_nodes,
-            "isr": one.isr_nodes,
+            "replicas": one.replicas,
+            "isr": one.in_sync_replicas,
             "offline_replicas": one.offline_replicas,
         }
-        for one in sorted(topic.partitions, key=lambda one: one.partition_index)
+        for one in topic.partitions
     ]
 
 
-def _replication_factor(topic: MetadataResponseTopic) -> int:
-    return max((len(one.replica_nodes) for one in topic.partitions), default=0)
-
-
-def _id_text(topic_id: bytes) -> str | None:
+def _id_text(topic_id: UUID | None) -> str | None:
     """A topic id as Kafka's tools print it."""
-    return None if topic_id == NO_TOPIC_ID else base64.urlsafe_b64encode(topic_id).rstrip(b"=").decode()
+    return None if topic_id is None else base64.urlsafe_b64encode(topic_id.bytes).rstrip(b"=").decode()
 
 
-def _ids(nodes: list[int]) -> str:
+def _ids(nodes: Iterable[int]) -> str:
     return ",".join(map(str, nodes))
 
 
-async def _set_configs(admin: AdminClient, name: str) -> dict[str, str | None]:
+async def _set_configs(admin: Admin, name: str) -> dict[str, str | None]:
+    resource = ConfigResource("topic", name)
     try:
-        entries: list[ConfigEntry] = await admin.describe_configs(ConfigResource(ResourceType.TOPIC, name))
+        entries = (await admin.describe_configs([resource]))[resource]
     except KafkaError as error:
         # Brokers before 0.11 cannot tell.
         if error.code is not ErrorCode.UNSUPPORTED_VERSION:
             raise
         return {}
-    return {entry.name: entry.value for entry in entries if entry.source is ConfigSource.DYNAMIC_TOPIC_CONFIG}
+    return {entry.name: entry.value for entry in entries.values() if entry.source is ConfigSource.DYNAMIC_TOPIC_CONFIG}

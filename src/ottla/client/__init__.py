@@ -1,27 +1,29 @@
 """Talking to a cluster: what the commands need of producing, fetching and administration."""
 
-from ottla.client.admin import AdminClient, ConfigEntry, ConfigResource, NewTopic
+from ottla.client.admin import Admin, ConfigEntry, ConfigResource, NewPartitions, NewTopic
 from ottla.client.cluster import Cluster
-from ottla.client.fetch import ConsumerRecord, Fetcher
-from ottla.client.groups import GroupAdmin
+from ottla.client.consumer import Consumer, ConsumerRebalanceListener
 from ottla.client.offsets import EARLIEST, LATEST, list_offsets
 from ottla.client.options import ClientOptions
 from ottla.client.produce import Producer
-from ottla.client.types import TopicPartition
+from ottla.client.table import read_table
+from ottla.client.types import ConsumerRecord, TopicPartition
 
 __all__ = [
     "EARLIEST",
     "LATEST",
-    "AdminClient",
+    "Admin",
     "ClientOptions",
     "Cluster",
     "ConfigEntry",
     "ConfigResource",
+    "Consumer",
+    "ConsumerRebalanceListener",
     "ConsumerRecord",
-    "Fetcher",
-    "GroupAdmin",
+    "NewPartitions",
     "NewTopic",
     "Producer",
     "TopicPartition",
     "list_offsets",
+    "read_table",
 ]

@@ -207,10 +207,13 @@ class Cluster:
         return backed_off(self.options.retry_backoff_ms, self.options.retry_backoff_max_ms, failures, self._chance)
 
     async def retrying(self, operation: Callable[[], Awaitable[T]], *, timeout_ms: int | None = None) -> T:
-        """Do something until it works, fails for good, or the time has passed: the request timeout if none is given."""
+        """Do something until it works, fails for good, or the time has passed: two request timeouts if none is given.
+
+        Two, since a reply that is lost takes one.
+        """
         loop = asyncio.get_running_loop()
         started = loop.time()
-        patience_ms = self.options.request_timeout_ms if timeout_ms is None else timeout_ms
+        patience_ms = 2 * self.options.request_timeout_ms if timeout_ms is None else timeout_ms
         failures = 0
         while True:
             try:

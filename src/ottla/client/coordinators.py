@@ -36,7 +36,7 @@ class Coordinators:
         """A connection to the coordinator of a group or transactional id."""
         node_id = self._found.get((kind, key))
         if node_id is None:
-            node_id = self._found[kind, key] = await self._find(key, kind)
+            node_id = self._found[kind, key] = await self.find(key, kind=kind)
         try:
             return await self._cluster.broker(node_id, lane)
         except KafkaError:
@@ -47,20 +47,28 @@ class Coordinators:
         """Look for the coordinator again before it is used next."""
         self._found.pop((kind, key), None)
 
-    async def ask(self, key: str, operation: Callable[[Connection], Awaitable[T]], *, kind: Kind = Kind.GROUP) -> T:
+    async def ask(
+        self,
+        key: str,
+        operation: Callable[[Connection], Awaitable[T]],
+        *,
+        kind: Kind = Kind.GROUP,
+        lane: Lane = Lane.GENERAL,
+    ) -> T:
         """Do something with the coordinator once. If it turns out to be another one, that is looked for the next time.
 
         `Cluster.retrying` around it tries again.
         """
         try:
-            return await operation(await self.connection(key, kind=kind))
+            return await operation(await self.connection(key, kind=kind, lane=lane))
         except KafkaError as error:
             lost = isinstance(error, (ConnectionLostError, RequestTimedOutError))
             if lost or error.code in _MOVED:
                 self.forget(key, kind=kind)
             raise
 
-    async def _find(self, key: str, kind: Kind) -> int:
+    async def find(self, key: str, *, kind: Kind = Kind.GROUP) -> int:
+        """Ask which broker it is; its node id."""
         connection = await self._cluster.any_broker()
         request = FindCoordinatorRequest(key=key, key_type=kind, coordinator_keys=[key])
         response: Any = await connection.request(request)

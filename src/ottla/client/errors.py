@@ -10,7 +10,7 @@ message says what was wrong and what to do. What has no class of its own is a pl
 TOPIC_ALREADY_EXISTS: topic 'orders'; choose another name, or use the one that is there
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping
 
 from ottla.client.broker_errors import (
     BrokerError,
@@ -117,6 +117,7 @@ __all__ = [
     "KafkaError",
     "KafkaStorageError",
     "LeaderNotAvailableError",
+    "LogTruncationError",
     "MalformedReplyError",
     "MemberIdRequiredError",
     "MessageSizeTooLargeError",
@@ -132,8 +133,10 @@ __all__ = [
     "PolicyViolationError",
     "ProducerFencedError",
     "RebalanceInProgressError",
+    "RecordDeserializationError",
     "RecordListTooLargeError",
     "RequestTimedOutError",
+    "SeveralFailedError",
     "StaleMemberEpochError",
     "ThrottlingQuotaExceededError",
     "TopicAlreadyExistsError",
@@ -150,6 +153,9 @@ __all__ = [
     "check",
     "error_of",
 ]
+
+LISTED_FAILURES = 5
+"""How many failures the message of a `SeveralFailedError` lists."""
 
 
 class IllegalStateError(KafkaError):
@@ -196,6 +202,44 @@ class NoOffsetForPartitionError(KafkaError):
             ErrorCode.OFFSET_OUT_OF_RANGE,
             f"{message}; seek to an offset, or set auto_offset_reset to 'earliest' or 'latest'",
         )
+
+
+class RecordDeserializationError(KafkaError):
+    """A deserializer raised an exception, which is the cause of this one. The consumer's position is at the record."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, f"{message}; seek past the record to read on")
+
+
+class LogTruncationError(KafkaError):
+    """The log was cut before the position, as an election of a leader that was behind does: records were lost."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, f"{message}; seek to an offset, or set auto_offset_reset")
+
+
+class SeveralFailedError(KafkaError):
+    """Several of the things asked for in one call failed; `failures` says which, and why. The others were done.
+
+    >>> error = SeveralFailedError({"a": error_of(36, "topic 'a'"), "b": error_of(17, "topic 'b'")})
+    >>> [(name, one.code.name) for name, one in error.failures.items()]
+    [('a', 'TOPIC_ALREADY_EXISTS'), ('b', 'INVALID_TOPIC_EXCEPTION')]
+    >>> error.code.name, error.retriable
+    ('TOPIC_ALREADY_EXISTS', False)
+    """
+
+    def __init__(self, failures: Mapping[Hashable, KafkaError]) -> None:
+        errors = list(failures.values())
+        listed = "; ".join(f"{error.code.name}: {error.message}" for error in errors[:LISTED_FAILURES])
+        more = f"; and {len(errors) - LISTED_FAILURES} more" if len(errors) > LISTED_FAILURES else ""
+        super().__init__(errors[0].code, f"{len(errors)} failed: {listed}{more}")
+        self.failures: dict[Hashable, KafkaError] = dict(failures)
+        """Why each failed, by what it was asked for: the name of a topic or group, a partition, a config resource."""
+
+    @property
+    def retriable(self) -> bool:
+        """Whether trying again can help all of them."""
+        return all(error.retriable for error in self.failures.values())
 
 
 _BY_CODE: dict[int, Callable[[str], KafkaError]] = {

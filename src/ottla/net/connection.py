@@ -98,18 +98,21 @@ class Connection(asyncio.BufferedProtocol):
         broker = f"{host}:{port}"
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                connection = await cls._connect(host, port, client_id, timeout_ms, max_response_bytes)
-                try:
-                    await connection._negotiate()
-                except ConnectionLostError:
-                    if not connection._left_by_broker:
-                        raise
-                    log.info("%s closed the connection when asked for its versions; taking it for Kafka 0.9", broker)
+                # A connection may be cut by chance, so once is not enough to take a broker for an old one.
+                for _ in range(2):
                     connection = await cls._connect(host, port, client_id, timeout_ms, max_response_bytes)
-                    connection.offer = BEFORE_API_VERSIONS
-                except BaseException:
-                    connection._give_up(f"negotiation with {broker} failed")
-                    raise
+                    try:
+                        await connection._negotiate()
+                        return connection
+                    except ConnectionLostError:
+                        if not connection._left_by_broker:
+                            raise
+                    except BaseException:
+                        connection._give_up(f"negotiation with {broker} failed")
+                        raise
+                log.info("%s closes connections when asked for its versions; taking it for Kafka 0.9", broker)
+                connection = await cls._connect(host, port, client_id, timeout_ms, max_response_bytes)
+                connection.offer = BEFORE_API_VERSIONS
                 return connection
         except TimeoutError:
             raise BrokerUnreachableError(f"no connection to {broker} within {timeout_ms} ms") from None
@@ -169,6 +172,17 @@ class Connection(asyncio.BufferedProtocol):
         if self._room is not None:
             await asyncio.shield(self._room)
         return await self._send(message, version, self._timeout_ms if timeout_ms is None else timeout_ms)
+
+    def post(
+        self, message: object, *, version: int | None = None, timeout_ms: int | None = None
+    ) -> "asyncio.Future[Any]":
+        """Send a request now, and give the future of its response, which fails as `request` does.
+
+        It does not wait for the broker to read, so it is for those who bound by themselves what they have under way.
+        """
+        if version is None:
+            version = self.version_of(type(message))
+        return self._send(message, version, self._timeout_ms if timeout_ms is None else timeout_ms)
 
     async def tell(self, message: object, *, version: int | None = None) -> None:
         """Send a request that gets no reply, which is Produce with acks=0 alone."""

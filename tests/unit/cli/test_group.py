@@ -21,8 +21,7 @@ from typer.testing import CliRunner
 from ottla.cli import group_show, group_watch
 from ottla.cli.commands import register
 from ottla.client import ClientOptions, Cluster, NewTopic, Producer, TopicPartition
-from ottla.client.admin import AdminClient
-from ottla.client.groups import GroupAdmin, GroupDescription
+from ottla.client.admin import Admin, GroupDescription
 from ottla.net import Connection
 from ottla.testing import TestBroker
 from ottla.wire.api.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -55,11 +54,8 @@ def topic(server: TestBroker, request: pytest.FixtureRequest) -> str:
     """A topic of two partitions with ten records each, a minute apart."""
     name = f"topic-{request.node.name[:40].split('[')[0]}"
 
-    async def fill(cluster: Cluster) -> None:
-        await AdminClient(cluster).create_topics([NewTopic(name, 2)])
-        await produce(cluster, name)
-
-    on(server, fill)
+    administer(server, lambda admin: admin.create_topics([NewTopic(name, 2)]))
+    on(server, lambda cluster: produce(cluster, name))
     return name
 
 
@@ -84,6 +80,14 @@ def on(server: TestBroker, story: Callable[[Cluster], Coroutine[Any, Any, Any]])
     return asyncio.run(run())
 
 
+def administer(server: TestBroker, story: Callable[[Admin], Coroutine[Any, Any, Any]]) -> Any:
+    async def run() -> Any:
+        async with Admin(server.bootstrap_servers) as admin:
+            return await story(admin)
+
+    return asyncio.run(run())
+
+
 async def produce(cluster: Cluster, topic: str) -> None:
     producer = Producer(cluster)
     for partition in range(2):
@@ -95,20 +99,22 @@ async def produce(cluster: Cluster, topic: str) -> None:
 def commit(server: TestBroker, group: str, topic: str, *offsets: int) -> None:
     """Have a group that nobody is in stand at these offsets."""
     places = {TopicPartition(topic, index): offset for index, offset in enumerate(offsets)}
-    on(server, lambda cluster: GroupAdmin(cluster).commit(group, places))
+    administer(server, lambda admin: admin.alter_consumer_group_offsets(group, places))
 
 
 def committed(server: TestBroker, group: str) -> dict[int, int]:
-    found = on(server, lambda cluster: GroupAdmin(cluster).committed(group))
+    found = administer(server, lambda admin: admin.list_consumer_group_offsets(group))
     return {place.partition: one.offset for place, one in found.items()}
 
 
 def join(server: TestBroker, group: str, topic: str, protocol_type: str = "consumer") -> str:
     """Become the only member of a classic group, reading both partitions; its session lasts as long as the test."""
 
+    # The coordinator has loaded when it answers.
+    committed(server, group)
+
     async def story(cluster: Cluster) -> str:
         connection = await cluster.any_broker()
-        await GroupAdmin(cluster).committed(group)
         subscription = encode_versioned(ConsumerProtocolSubscription(topics=[topic]), 0)
         request = JoinGroupRequest(
             group_id=group,
@@ -261,7 +267,6 @@ def test_a_group_of_the_consumer_protocol_is_shown_too(
     ottla: Ottla, server: TestBroker, topic: str, group: str
 ) -> None:
     async def story(cluster: Cluster) -> None:
-        await GroupAdmin(cluster).committed(group)
         connection: Connection = await cluster.any_broker()
         request = ConsumerGroupHeartbeatRequest(
             group_id=group,
@@ -272,6 +277,7 @@ def test_a_group_of_the_consumer_protocol_is_shown_too(
         )
         assert (await connection.request(request)).error_code == 0
 
+    committed(server, group)
     on(server, story)
     (described,) = json.loads(ottla("group", "describe", group, "--json").stdout)
     assert (described["type"], described["assignor"]) == ("consumer", "uniform")
@@ -300,11 +306,8 @@ def test_offsets_are_reset_to(
 ) -> None:
     topic, group = f"reset{abs(hash(words))}", f"group{abs(hash(words))}"
 
-    async def fill(cluster: Cluster) -> None:
-        await AdminClient(cluster).create_topics([NewTopic(topic, 2)])
-        await produce(cluster, topic)
-
-    on(server, fill)
+    administer(server, lambda admin: admin.create_topics([NewTopic(topic, 2)]))
+    on(server, lambda cluster: produce(cluster, topic))
     commit(server, group, topic, 4, 9)
 
     dry = ottla("group", "reset", group, "--all-topics", "--dry-run", "--json", *words)
@@ -400,7 +403,7 @@ def test_a_group_with_members_is_neither_reset_nor_deleted(
     assert committed(server, group) == {0: 4, 1: 9}
     with pytest.raises(KafkaError) as caught:
         commit(server, group, topic, 0)
-    assert caught.value.code is ErrorCode.UNKNOWN_MEMBER_ID
+    assert caught.value.code is ErrorCode.NON_EMPTY_GROUP
 
 
 def test_offsets_of_a_topic_are_deleted_alone(ottla: Ottla, server: TestBroker, topic: str, group: str) -> None:
@@ -459,7 +462,7 @@ def test_watching_waits_for_groups_to_come_and_for_brokers_to_return() -> None:
     program = LISTEN_TO_INTERRUPTS + "from ottla.cli.main import app; app()"
     command = [sys.executable, "-c", program, "group", "describe", "later", "--watch"]
     with TestBroker() as running:
-        on(running, lambda cluster: AdminClient(cluster).create_topics([NewTopic("t", 1)]))
+        administer(running, lambda admin: admin.create_topics([NewTopic("t", 1)]))
         environment = {**os.environ, "OTTLA_BOOTSTRAP": running.bootstrap_servers}
         with subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment

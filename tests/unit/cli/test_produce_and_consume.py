@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ottla.cli.formats import json_writer, read_json, text_writer
-from ottla.client.fetch import ConsumerRecord
+from ottla.client.types import ConsumerRecord
 from ottla.record import Batch, Codec, Record, batches, records
 from tests.unit.client.fake_broker import FakeBroker
 

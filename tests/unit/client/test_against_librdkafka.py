@@ -5,12 +5,11 @@ import asyncio
 import pytest
 
 from ottla.client import (
-    EARLIEST,
     LATEST,
     ClientOptions,
     Cluster,
+    Consumer,
     ConsumerRecord,
-    Fetcher,
     Producer,
     TopicPartition,
     list_offsets,
@@ -37,14 +36,14 @@ def test_what_is_produced_is_fetched_and_read_by_librdkafka(mock_cluster: MockCl
             await producer.flush()
             partition = TopicPartition(topic, 0)
             assert await list_offsets(cluster, {partition: LATEST}) == {partition: 500}
-            fetcher = Fetcher(cluster, await list_offsets(cluster, {partition: EARLIEST}))
-            found: list[ConsumerRecord] = []
+        found: list[ConsumerRecord] = []
+        async with Consumer(bootstrap_servers=f"{host}:{port}", auto_offset_reset="earliest") as consumer:
+            consumer.assign([partition])
             while len(found) < 500:
-                found += await fetcher.fetch()
-            await fetcher.close()
-            assert [record.offset for record in found] == list(range(500))
-            assert [record.value for record in found] == [b"value-%d" % number for number in range(500)]
-            assert found[7].headers == (("n", b"7"),)
+                found += (await consumer.getmany(timeout_ms=1000)).get(partition, [])
+        assert [record.offset for record in found] == list(range(500))
+        assert [record.value for record in found] == [b"value-%d" % number for number in range(500)]
+        assert found[7].headers == (("n", b"7"),)
 
     asyncio.run(asyncio.wait_for(story(), 30))
     theirs = read(mock_cluster.address, topic, 500, timestamp_type=1)

@@ -7,17 +7,14 @@ from typing import Any
 import pytest
 
 from ottla.client import (
-    EARLIEST,
     LATEST,
-    AdminClient,
     ClientOptions,
     Cluster,
-    Fetcher,
     Producer,
     TopicPartition,
     list_offsets,
 )
-from ottla.client.admin import ConfigResource, ConfigSource, NewTopic, ResourceType
+from ottla.client.consumer import Consumer
 from ottla.client.partitioner import murmur2, partition_for_key
 from ottla.net import ConnectionLostError
 from ottla.record import Batch, Codec
@@ -33,14 +30,14 @@ def run(story: Coroutine[Any, Any, Any]) -> Any:
 
 
 async def read_all(cluster: Cluster, topic: str) -> list[Any]:
-    partitions = [TopicPartition(topic, number) for number in await cluster.partitions(topic)]
-    starts = await list_offsets(cluster, dict.fromkeys(partitions, EARLIEST))
-    ends = await list_offsets(cluster, dict.fromkeys(partitions, LATEST))
-    fetcher = Fetcher(cluster, starts, max_wait_ms=50)
-    found: list[Any] = []
-    while any(fetcher.positions[one] < end for one, end in ends.items()):
-        found += await fetcher.fetch()
-    await fetcher.close()
+    servers = cluster.options.bootstrap_servers
+    async with Consumer(bootstrap_servers=servers, auto_offset_reset="earliest", fetch_max_wait_ms=50) as consumer:
+        consumer.assign([TopicPartition(topic, number) for number in await consumer.partitions_for_topic(topic)])
+        ends = await consumer.end_offsets(consumer.assignment())
+        found: list[Any] = []
+        while any([await consumer.position(one) < end for one, end in ends.items()]):
+            for records in (await consumer.getmany(timeout_ms=100)).values():
+                found += records
     return sorted(found, key=lambda record: (record.partition, record.offset))
 
 
@@ -186,10 +183,13 @@ def test_a_partition_that_does_not_exist_is_named() -> None:
 
 def test_an_offset_out_of_range_is_said_with_the_place() -> None:
     async def story(broker: FakeBroker) -> None:
-        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
-            broker.create("t")
+        broker.create("t")
+        partition = TopicPartition("t", 0)
+        async with Consumer(bootstrap_servers=broker.bootstrap, auto_offset_reset="none") as consumer:
+            consumer.assign([partition])
+            consumer.seek(partition, 17)
             with pytest.raises(KafkaError, match="OFFSET_OUT_OF_RANGE: t-0 at offset 17"):
-                await Fetcher(cluster, {TopicPartition("t", 0): 17}).fetch()
+                await consumer.getone()
 
     with FakeBroker() as broker:
         run(story(broker))
@@ -226,50 +226,13 @@ def test_offsets_are_found_by_time() -> None:
         run(story(broker))
 
 
-@pytest.mark.parametrize("newest", [{19: 0, 20: 0, 32: 0, 37: 0, 44: 0}, {}], ids=["oldest", "newest"])
-def test_topics_and_configs_are_created_changed_and_deleted(newest: dict[int, int]) -> None:
-    async def story(broker: FakeBroker) -> None:
-        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
-            admin = AdminClient(cluster)
-            await admin.create_topics([NewTopic("a"), NewTopic("b", 3, 1, {"retention.ms": "1000"})])
-            assert [topic.name for topic in await admin.list_topics()] == ["a", "b"]
-            with pytest.raises(KafkaError, match="TOPIC_ALREADY_EXISTS"):
-                await admin.create_topics([NewTopic("a")])
-            await admin.create_partitions({"b": 5})
-            (described,) = await admin.describe_topics(["b"])
-            assert len(described.partitions) == 5
-            resource = ConfigResource(ResourceType.TOPIC, "b")
-            await admin.alter_configs(resource, {"cleanup.policy": "compact", "retention.ms": None})
-            entries = {entry.name: entry for entry in await admin.describe_configs(resource)}
-            assert entries["cleanup.policy"].value == "compact"
-            assert "retention.ms" not in entries
-            assert entries["segment.bytes"].source is ConfigSource.DEFAULT_CONFIG
-            await admin.delete_topics(["a", "b"])
-            with pytest.raises(KafkaError, match="there is no topic 'a'"):
-                await admin.delete_topics(["a"])
-
-    with FakeBroker(newest) as broker:
-        run(story(broker))
-
-
-def test_a_creation_that_another_controller_has_to_do_is_tried_again() -> None:
-    async def story(broker: FakeBroker) -> None:
-        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
-            broker.failures[19] = [ErrorCode.NOT_CONTROLLER]
-            await AdminClient(cluster).create_topics([NewTopic("a")])
-            assert "a" in broker.topics
-
-    with FakeBroker() as broker:
-        run(story(broker))
-
-
 def test_the_second_bootstrap_address_serves_if_the_first_does_not() -> None:
     async def story(broker: FakeBroker) -> None:
         async with Cluster(ClientOptions(bootstrap_servers=f"127.0.0.1:1,{broker.bootstrap}")) as cluster:
-            assert await AdminClient(cluster).list_topics() == []
+            assert (await cluster.metadata(None)).topics == []
         async with Cluster(ClientOptions(bootstrap_servers="127.0.0.1:1,127.0.0.1:2")) as cluster:
             with pytest.raises(ConnectionLostError, match=r"127\.0\.0\.1:1: .*127\.0\.0\.1:2: "):
-                await AdminClient(cluster).list_topics()
+                await cluster.metadata(None)
 
     with FakeBroker() as broker:
         run(story(broker))

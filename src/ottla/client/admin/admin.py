@@ -1,0 +1,117 @@
+"""The admin client: one face for all that can be asked of and changed in a cluster."""
+
+from types import TracebackType
+from typing import Self
+
+from ottla.client.admin.cluster import ClusterAdmin
+from ottla.client.admin.configs import ConfigAdmin
+from ottla.client.admin.group_offsets import GroupOffsetAdmin
+from ottla.client.admin.groups import GroupAdmin
+from ottla.client.admin.offsets import OffsetAdmin
+from ottla.client.admin.records import RecordAdmin
+from ottla.client.admin.replicas import ReplicaAdmin
+from ottla.client.admin.topics import TopicAdmin
+from ottla.client.cluster import Cluster
+from ottla.client.options import BootstrapServers, ClientOptions
+from ottla.ports import Chance
+
+
+class Admin(
+    TopicAdmin,
+    ConfigAdmin,
+    GroupAdmin,
+    GroupOffsetAdmin,
+    OffsetAdmin,
+    RecordAdmin,
+    ReplicaAdmin,
+    ClusterAdmin,
+):
+    """Looks at a cluster and changes it: topics, configs, groups, offsets, records, replicas, brokers.
+
+    >>> async def make_topic(bootstrap_servers: str) -> list[str]:
+    ...     async with Admin(bootstrap_servers) as admin:
+    ...         await admin.create_topics([NewTopic("orders", num_partitions=3)])
+    ...         return await admin.list_topics()
+    >>> import asyncio
+    >>> from ottla.testing import TestBroker
+    >>> with TestBroker() as broker:
+    ...     asyncio.run(make_topic(broker.bootstrap_servers))
+    ['orders']
+
+    The examples of the methods are shorter: `run(lambda admin: ...)` there stands for the same with a fresh broker.
+
+    **Where to ask.** Requests go to the controller, to the leaders of partitions, to the coordinators of groups, or to
+    brokers that are named. What may succeed later or elsewhere is tried again until `request_timeout_ms` has passed, or
+    `timeout_ms` where a method takes it.
+
+    **What comes back.** What is asked for by name comes back as a dict by that name; methods that only change something
+    return nothing.
+
+    **What fails.** A method that concerns several things does all that it can, and then raises if anything failed: for
+    one thing the `KafkaError` that says which and why, for several a `SeveralFailedError`, whose `failures` has the
+    error of each. What the broker does not offer is an `UNSUPPORTED_VERSION` that names the API.
+    """
+
+    def __init__(
+        self,
+        bootstrap_servers: BootstrapServers = "localhost:9092",
+        *,
+        client_id: str = "ottla",
+        request_timeout_ms: int = 30_000,
+        retry_backoff_ms: int = 100,
+        retry_backoff_max_ms: int = 1_000,
+        reconnect_backoff_ms: int = 50,
+        reconnect_backoff_max_ms: int = 1_000,
+        connections_max_idle_ms: int = 540_000,
+        metadata_max_age_ms: int = 300_000,
+        chance: Chance | None = None,
+    ) -> None:
+        options = ClientOptions(
+            bootstrap_servers=bootstrap_servers,
+            client_id=client_id,
+            request_timeout_ms=request_timeout_ms,
+            retry_backoff_ms=retry_backoff_ms,
+            retry_backoff_max_ms=retry_backoff_max_ms,
+            reconnect_backoff_ms=reconnect_backoff_ms,
+            reconnect_backoff_max_ms=reconnect_backoff_max_ms,
+            connections_max_idle_ms=connections_max_idle_ms,
+            metadata_max_age_ms=metadata_max_age_ms,
+        )
+        super().__init__(Cluster(options, chance=chance))
+
+    async def start(self) -> Self:
+        """Connect to the cluster, so that a wrong address is told at once. `async with` does it.
+
+        >>> import asyncio
+        >>> asyncio.run(Admin("127.0.0.1:1").start())  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ottla.net.connection.BrokerUnreachableError: NETWORK_EXCEPTION: cannot connect to 127.0.0.1:1: ...
+        """
+        try:
+            await self._cluster.retrying(lambda: self._cluster.metadata([]))
+        except BaseException:
+            await self.stop()
+            raise
+        return self
+
+    async def stop(self) -> None:
+        """Close all connections. `async with` does it.
+
+        >>> run(lambda admin: admin.stop())
+        """
+        await self._cluster.close()
+
+    async def close(self) -> None:
+        """The same as `stop`.
+
+        >>> run(lambda admin: admin.close())
+        """
+        await self.stop()
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.stop()

@@ -1,0 +1,121 @@
+"""What one fetch brought of one partition, as bytes, and the walk over it."""
+
+from collections.abc import Iterable
+from struct import Struct
+from typing import NamedTuple
+
+from ottla.record import Batch, ControlType, LegacyEntry, batches, control_type, records
+from ottla.record.batch import HEADER_SIZE, LENGTH_END
+from ottla.wire.api.fetch import AbortedTransaction
+
+CONTROL_LIMIT = 2**20
+"""Bytes that a batch of transaction markers may decompress to."""
+
+_ENTRY = Struct(">qiib")
+_INT32 = Struct(">i")
+_LAST_DELTA_AT = 23
+_COUNT_AT = 57
+_MAGIC_AT = 16
+FIRST_MAGIC_OF_BATCHES = 2
+
+
+class Extent(NamedTuple):
+    """What whole entries there are in a reply."""
+
+    size: int
+    next_offset: int
+    leader_epoch: int
+    """That of the last entry, -1 if it has none."""
+    record_count: int
+    """Records, as far as can be told without looking into what is compressed."""
+
+
+def extent_of(data: memoryview) -> Extent | None:
+    """What there is up to the last whole entry; None if there is not one.
+
+    Only what leads from one entry to the next is looked at: the rest is for when the records are read.
+    """
+    position, size, count = 0, len(data), 0
+    last = -1
+    while size - position >= _ENTRY.size:
+        _, length, _, magic = _ENTRY.unpack_from(data, position)
+        end = position + LENGTH_END + length
+        if length < 0 or end > size:
+            break
+        is_batch = magic >= FIRST_MAGIC_OF_BATCHES and end - position >= HEADER_SIZE
+        count += _INT32.unpack_from(data, position + _COUNT_AT)[0] if is_batch else 1
+        last, position = position, end
+    if last < 0:
+        return None
+    offset, _, epoch, magic = _ENTRY.unpack_from(data, last)
+    if magic < FIRST_MAGIC_OF_BATCHES or position - last < HEADER_SIZE:
+        return Extent(position, offset + 1, -1, count)
+    return Extent(position, offset + _INT32.unpack_from(data, last + _LAST_DELTA_AT)[0] + 1, epoch, count)
+
+
+class Chunk:
+    """Batches of one partition, not decoded yet."""
+
+    __slots__ = ("_at", "_transactions", "count", "data", "next_offset")
+
+    def __init__(self, data: memoryview, extent: Extent, aborted: Iterable[AbortedTransaction] = ()) -> None:
+        self.data = data[: extent.size]
+        self.next_offset = extent.next_offset
+        """The offset after the last batch."""
+        self.count = extent.record_count
+        """About how many records there are."""
+        self._at = 0
+        self._transactions = _Transactions(aborted)
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return len(self.data)
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the walk is over."""
+        return self._at >= len(self.data)
+
+    def peek(self) -> tuple[Batch | LegacyEntry, bool]:
+        """The entry at which the walk is, and whether it is for the user. Messages of old formats come together."""
+        if len(self.data) - self._at > _MAGIC_AT and self.data[self._at + _MAGIC_AT] < FIRST_MAGIC_OF_BATCHES:
+            return self._old_messages(), True
+        batch = Batch(self.data, self._at)
+        return batch, not (self._transactions.leave_out(batch) or batch.control)
+
+    def skip(self, entry: Batch | LegacyEntry) -> None:
+        """Walk on."""
+        self._at += entry.size
+
+    def detach(self) -> None:
+        """Keep a copy of the bytes, so that the reply that they are a part of can be freed."""
+        self.data = memoryview(bytes(self.data))
+
+    def _old_messages(self) -> LegacyEntry:
+        end, last = self._at, 0
+        for entry in batches(self.data[self._at :]):
+            if isinstance(entry, Batch):
+                break
+            end, last = end + entry.size, entry.offset
+        return LegacyEntry(self.data[self._at : end], last, 1)
+
+
+class _Transactions:
+    """Which batches belong to transactions that were given up, by the list that came with the reply."""
+
+    def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
+        self._coming = sorted(aborted, key=lambda one: one.first_offset, reverse=True)
+        self._open: set[int] = set()
+
+    def leave_out(self, batch: Batch) -> bool:
+        while self._coming and self._coming[-1].first_offset <= batch.last_offset:
+            self._open.add(self._coming.pop().producer_id)
+        if not self._open or batch.producer_id not in self._open:
+            return False
+        if batch.control:
+            first = records(batch, CONTROL_LIMIT)[:1]
+            if first and control_type(first[0]) == ControlType.ABORT:
+                self._open.discard(batch.producer_id)
+            return True
+        return batch.transactional

@@ -1,0 +1,46 @@
+"""Being told when partitions come and go."""
+
+import inspect
+from collections.abc import Awaitable, Iterable
+from typing import Any
+
+from ottla.client.consumer.membership.identity import in_listener
+from ottla.client.types import TopicPartition
+
+
+class ConsumerRebalanceListener:
+    """Told when the group gives partitions to a consumer, and takes them from it. Methods may be plain or `async`.
+
+    Heartbeats go on meanwhile. What a method raises, the user gets from his next call of the consumer.
+
+    >>> class Printer(ConsumerRebalanceListener):
+    ...     def on_partitions_assigned(self, assigned):
+    ...         print("now mine:", *sorted(assigned))
+    >>> Printer().on_partitions_assigned({TopicPartition("orders", 3)})
+    now mine: orders-3
+    """
+
+    def on_partitions_revoked(self, revoked: set[TopicPartition]) -> Awaitable[None] | None:
+        """Before partitions go to another member. They can still be committed."""
+        return None
+
+    def on_partitions_assigned(self, assigned: set[TopicPartition]) -> Awaitable[None] | None:
+        """After partitions have come, before they are read: `seek` chooses where. Called in each rebalance."""
+        return None
+
+    def on_partitions_lost(self, lost: set[TopicPartition]) -> Awaitable[None] | None:
+        """After partitions have gone, perhaps to another member already; calls `on_partitions_revoked` by default."""
+        return self.on_partitions_revoked(lost)
+
+
+async def tell(listener: Any, method: str, partitions: Iterable[TopicPartition]) -> None:
+    """Call a method of a listener, which may be one written for another library, and wait for it."""
+    if not hasattr(listener, method) and method == "on_partitions_lost":
+        method = "on_partitions_revoked"
+    token = in_listener.set(True)
+    try:
+        called = getattr(listener, method)(set(partitions))
+        if inspect.isawaitable(called):
+            await called
+    finally:
+        in_listener.reset(token)

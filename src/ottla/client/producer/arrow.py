@@ -1,0 +1,183 @@
+"""Whole columns to partitions: rows are encoded straight from Arrow's buffers, without an object per row."""
+
+import asyncio
+from array import array
+from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ottla.client.producer.accumulator import PartitionQueue
+from ottla.client.producer.batch import Rows
+from ottla.client.producer.intake import Intake
+from ottla.client.producer.partitioners import Routes
+from ottla.client.types import TopicPartition
+from ottla.record.columns import row_columns
+from ottla.record.split import key_partitions, rows_by_partition
+from ottla.wire.errors import EncodeError, KafkaError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+CHUNK_ROWS = 65_536
+"""How many rows are looked at together when they are told apart by partition."""
+
+BYTES_PER_ROW = 24
+"""What a record takes in a batch beside its key, value and headers, at most."""
+
+_PLACE = ("topic", "partition", "offset", "timestamp_type")
+"""Columns that say where a row goes, or went when it was read. They are no part of a record."""
+
+
+class TableMetadata(NamedTuple):
+    """Where the rows of a table have gone."""
+
+    rows: int
+    offsets: dict[TopicPartition, tuple[int, int]]
+    """The first and the last offset in each partition; other producers may have written between them. -1 where the
+    broker was not asked to acknowledge them (acks=0)."""
+
+
+class TableDelivery:
+    """What `send_arrow` gives: an awaitable with the table's metadata once all its rows are acknowledged.
+
+    As with the delivery of a single record, a failure that nobody has asked for is raised by `flush` and `stop`.
+    """
+
+    __slots__ = ("_added", "rows")
+
+    def __init__(self, added: list[Rows]) -> None:
+        self._added = added
+        self.rows = sum(rows.length for rows in added)
+        """How many rows it is of."""
+
+    def __repr__(self) -> str:
+        return f"<TableDelivery of {self.rows} rows, {'done' if self.done() else 'on its way'}>"
+
+    def __await__(self) -> Generator[Any, None, TableMetadata]:
+        for rows in self._leaves():
+            rows.notice()
+        for rows in self._added:
+            # One that is split while it is waited for has two ends.
+            while waiting := [part for part in rows.leaves() if not part.batch.settled]:
+                yield from waiting[0].batch.watch(waiting[0].first)
+        return self.result()
+
+    def done(self) -> bool:
+        """Whether it is known what became of all rows."""
+        return all(rows.batch.settled for rows in self._leaves())
+
+    def result(self) -> TableMetadata:
+        """Where the rows went, or the first failure; `asyncio.InvalidStateError` while some are on their way."""
+        error = self.exception()
+        if error is not None:
+            raise error.with_traceback(None)
+        offsets: dict[TopicPartition, tuple[int, int]] = {}
+        for batch, first, length in self._leaves():
+            if batch.base_offset < 0:
+                offsets[batch.partition] = (-1, -1)
+                continue
+            begin = batch.base_offset + first
+            known = offsets.get(batch.partition, (begin, begin))
+            offsets[batch.partition] = (min(known[0], begin), max(known[1], begin + length - 1))
+        return TableMetadata(self.rows, offsets)
+
+    def exception(self) -> KafkaError | None:
+        """Why some rows were not delivered; `asyncio.InvalidStateError` while some are on their way."""
+        if not self.done():
+            raise asyncio.InvalidStateError(f"some of the {self.rows} rows are on their way; await them")
+        failure = None
+        for rows in self._leaves():
+            rows.notice()
+            failure = failure or rows.batch.error
+        return failure
+
+    def _leaves(self) -> Iterator[Rows]:
+        for rows in self._added:
+            yield from rows.leaves()
+
+
+async def send_table(
+    intake: Intake, data: "pa.Table | pa.RecordBatch", topic: str | None, partition: int | None, timestamp_ms: int
+) -> TableDelivery:
+    """Take all rows of a table."""
+    added: list[Rows] = []
+    async for routes, chunk in _by_topic(intake, data, topic):
+        place = chunk.column("partition") if "partition" in chunk.schema.names else None
+        kept = [name for name in chunk.schema.names if name not in _PLACE]
+        rows = chunk.select(kept)
+        columns = row_columns(rows, timestamp_ms)
+        estimate = rows.nbytes + BYTES_PER_ROW * rows.num_rows
+        if partition is not None:
+            choose = _always(routes.of(None, partition))
+            added += await intake.add_rows(choose, columns, None, rows.num_rows, estimate)
+            continue
+        for number, selection in _selections(routes, rows, place).items():
+            count = rows.num_rows if selection is None else len(selection) // 8
+            share = estimate * count // rows.num_rows
+            choose = routes.stick if number is None else _always(routes.of(None, number))
+            added += await intake.add_rows(choose, columns, selection, count, share)
+    return TableDelivery(added)
+
+
+def _always(queue: PartitionQueue) -> Callable[[], PartitionQueue]:
+    return lambda: queue
+
+
+async def _by_topic(
+    intake: Intake, data: "pa.Table | pa.RecordBatch", topic: str | None
+) -> "AsyncIterator[tuple[Routes, pa.RecordBatch]]":
+    """Chunks of rows of one topic each: of the topic that is given, or those that the column names."""
+    import pyarrow as pa
+
+    table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
+    if topic is None and "topic" not in table.schema.names:
+        raise ValueError("give a topic, or a column 'topic'")
+    for chunk in table.to_batches(max_chunksize=CHUNK_ROWS):
+        if not chunk.num_rows:
+            continue
+        if topic is not None:
+            yield await intake.known(topic), chunk
+            continue
+        names = chunk.column("topic").dictionary_encode()
+        for number, selection in rows_by_partition(names.indices).items():
+            if number is None:
+                raise EncodeError("column 'topic' has nulls; give a topic for all rows, or for each")
+            indices = pa.Array.from_buffers(pa.int64(), len(selection) // 8, [None, selection])
+            name = names.dictionary[number].as_py()
+            yield await intake.known(name), chunk if len(names.dictionary) == 1 else chunk.take(indices)
+
+
+def _selections(
+    routes: Routes, rows: "pa.RecordBatch", place: "pa.Array | None"
+) -> "dict[int | None, pa.Buffer | None]":
+    """Which rows go to which partition, None being wherever records without a key go."""
+    from pyarrow import compute
+
+    partitions = _by_partitioner(routes, rows)
+    if place is not None:
+        named = place.cast("int32")
+        partitions = named if partitions is None else compute.coalesce(named, partitions)
+    if partitions is None:
+        return {None: None}
+    found = rows_by_partition(partitions)
+    for number in found:
+        if number is not None:
+            # Before any row of the chunk is taken.
+            routes.of(None, number)
+    return dict(found)
+
+
+def _by_partitioner(routes: Routes, rows: "pa.RecordBatch") -> "pa.Array | None":
+    import pyarrow as pa
+    from pyarrow import compute
+
+    has_keys = "key" in rows.schema.names
+    if routes.function is not None:
+        keys = rows.column("key").cast(pa.binary()).to_pylist() if has_keys else [None] * rows.num_rows
+        return pa.array(array("i", [routes.of(key, None).partition.partition for key in keys]), pa.int32())
+    if not has_keys or routes.method is None:
+        return None
+    found = key_partitions(rows, len(routes.partitions), routes.method)
+    if routes.method == "crc32":
+        empty = compute.equal(compute.binary_length(rows.column("key")), 0)
+        found = compute.if_else(empty, pa.scalar(None, pa.int32()), found)
+    return found

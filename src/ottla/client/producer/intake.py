@@ -1,0 +1,184 @@
+"""From records to open batches: the part of sending that is not done for every record."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from typing import Any
+
+from ottla.client.cluster import Cluster
+from ottla.client.errors import RequestTimedOutError
+from ottla.client.producer.accumulator import FIRST_BYTES, Accumulator, PartitionQueue
+from ottla.client.producer.batch import Delivery, Rows
+from ottla.client.producer.options import ProducerOptions
+from ottla.client.producer.partitioners import PartitionerFunction, Routes
+from ottla.ports import Chance
+from ottla.record.batch import HEADER_SIZE
+from ottla.wire.errors import KafkaError
+
+Headers = Iterable[tuple[str, bytes | None]]
+
+TURN_S = 0.001
+"""How long records may be taken in a row before the event loop gets its turn."""
+
+PARTIAL_MAX_AGE_MS = 1_000
+"""When to look again at a topic of which not all partitions had a leader."""
+
+ROWS_BYTES = 512 * 1024
+"""How large batches of rows are made, where that is more than `batch_size`: they are there all at once."""
+
+
+class Intake:
+    """Opens batches and lets them grow, as memory allows."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        accumulator: Accumulator,
+        options: ProducerOptions,
+        partitioner: str | PartitionerFunction,
+        chance: Chance,
+    ) -> None:
+        self.accumulator = accumulator
+        self.routes: dict[str, Routes] = {}
+        """Of the topics that were used."""
+        self._cluster = cluster
+        self._options = options
+        self._partitioner = partitioner
+        self._chance = chance
+        self._turn_began: float | None = None
+
+    async def known(self, topic: str) -> Routes:
+        """What is known of a topic, brought up to date."""
+        routes = self.routes.get(topic)
+        if routes is not None and self._cluster.picture.topics.get(topic) is routes.topic:
+            age_ms = (asyncio.get_running_loop().time() - routes.topic.seen_at) * 1000
+            if age_ms < (self._options.metadata_max_age_ms if routes.is_complete else PARTIAL_MAX_AGE_MS):
+                return routes
+            if not routes.is_complete:
+                # Partitions that have no leader yet would be passed over until the next look.
+                with suppress(KafkaError):
+                    await self._cluster.metadata([topic])
+        try:
+            async with asyncio.timeout(self._options.max_block_ms / 1000):
+                found = await self._cluster.topic(topic, create=True)
+        except TimeoutError:
+            raise RequestTimedOutError(
+                f"nothing was heard of topic {topic!r} within max_block_ms = {self._options.max_block_ms}"
+            ) from None
+        routes = self.routes.get(topic)
+        if routes is None:
+            queue_of = self.accumulator.queue
+            routes = self.routes[topic] = Routes(found, self._partitioner, queue_of, self._chance)
+        elif routes.topic is not found:
+            routes.take(found)
+        return routes
+
+    async def add(
+        self,
+        queue: PartitionQueue | None,
+        topic: str,
+        value: bytes | None,
+        key: bytes | None,
+        partition: int | None,
+        timestamp_ms: int,
+        headers: Headers,
+    ) -> Delivery:
+        """Take a record where there is no open batch that it fits in. The queue is given if it is known already."""
+        accumulator = self.accumulator
+        await self.give_way()
+        routes = await self.known(topic)
+        if queue is None:
+            queue = routes.of(key, partition)
+        sticky = queue is routes.current and partition is None
+        charged = 0
+        try:
+            while True:
+                if sticky:
+                    queue = routes.stick()
+                batch = queue.open
+                if batch is not None:
+                    index = batch.append(timestamp_ms, key, value, headers)
+                    if index is None:
+                        accumulator.make_room(queue)
+                        continue
+                else:
+                    builder = accumulator.new_builder()
+                    index = builder.append(timestamp_ms, key, value, headers)
+                    size = accumulator.size_of(builder, queue.partition)
+                    if charged < size and not accumulator.memory.take(size - charged):
+                        await accumulator.wait_for_memory(size - charged)
+                        charged = size
+                        # Others may have taken records meanwhile.
+                        continue
+                    batch = accumulator.begin(queue, builder, max(charged, size))
+                    charged = 0
+                assert index is not None, "the first record of a batch always fits"
+                if headers:
+                    batch.has_headers = True
+                return Delivery(batch, index, timestamp_ms)
+        finally:
+            if charged:
+                accumulator.memory.give(charged)
+
+    async def add_rows(
+        self,
+        choose: Callable[[], PartitionQueue],
+        columns: dict[str, Any],
+        selection: Any,
+        count: int,
+        estimate: int,
+    ) -> list[Rows]:
+        """Take rows of columns, as many batches as it takes, and tell where they are.
+
+        `choose` is asked for each batch, `selection` says which rows, or all if it is None, and `estimate` is what they
+        take in bytes, more or less.
+        """
+        accumulator = self.accumulator
+        added: list[Rows] = []
+        turn = 0
+        while turn < count:
+            await self.give_way()
+            queue = choose()
+            batch = queue.open
+            if batch is not None and batch.builder is not None:
+                first = batch.count
+                rows = batch.builder.append_rows(turn, count, **columns, selection=selection)
+                if turn + rows < count:
+                    accumulator.make_room(queue)
+            else:
+                first = 0
+                wanted = self._size_for_rows(queue, estimate * (count - turn) // count)
+                builder = accumulator.new_builder(wanted)
+                rows = builder.append_rows(turn, count, **columns, selection=selection)
+                size = accumulator.size_of(builder, queue.partition)
+                if not accumulator.memory.take(size):
+                    await accumulator.wait_for_memory(size)
+                    if queue.open is not None or choose() is not queue:
+                        # Others have taken records meanwhile.
+                        accumulator.memory.give(size)
+                        continue
+                batch = accumulator.begin(queue, builder, size)
+            if rows:
+                batch.has_headers = batch.has_headers or "headers" in columns
+                added.append(Rows(batch, first, rows))
+                turn += rows
+        return added
+
+    def _size_for_rows(self, queue: PartitionQueue, estimate: int) -> int:
+        options = self._options
+        largest = queue.batch_size
+        if largest == options.batch_size:
+            largest = max(largest, min(ROWS_BYTES, options.max_request_size, options.buffer_memory))
+        return min(largest, max(estimate, FIRST_BYTES)) + HEADER_SIZE
+
+    async def give_way(self) -> None:
+        """Let the event loop run now and then, however fast records come: it is what sends them."""
+        loop = asyncio.get_running_loop()
+        if self._turn_began is None:
+            self._turn_began = loop.time()
+            loop.call_soon(self._end_turn)
+        elif loop.time() - self._turn_began > TURN_S:
+            await asyncio.sleep(0)
+
+    def _end_turn(self) -> None:
+        self._turn_began = None

@@ -1,0 +1,301 @@
+"""`Producer`: what applications send records with."""
+
+import asyncio
+import logging
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+from ottla.client.cluster import Cluster
+from ottla.client.errors import ClientClosedError, RequestTimedOutError, UnsupportedVersionError
+from ottla.client.options import BootstrapServers
+from ottla.client.producer.batch import Delivery
+from ottla.client.producer.identity import obtain_identity
+from ottla.client.producer.intake import Headers, Intake
+from ottla.client.producer.options import ProducerOptions
+from ottla.client.producer.partitioners import NAMES, PartitionerFunction, Routes
+from ottla.client.producer.sender import Sender
+from ottla.client.types import RecordMetadata
+from ottla.ports import Chance, Clock, SystemChance, SystemClock
+from ottla.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ottla.client.producer.arrow import TableDelivery
+
+Serializer = Callable[[Any], bytes]
+
+log = logging.getLogger(__name__)
+
+
+class Producer:
+    """Sends records to topics.
+
+    >>> import asyncio
+    >>> from ottla.testing import TestBroker
+    >>> async def story(bootstrap_servers: str) -> None:
+    ...     async with Producer(bootstrap_servers=bootstrap_servers) as producer:
+    ...         delivery = await producer.send("orders", b"two apples", key=b"alice")
+    ...         metadata = await delivery
+    ...         print(metadata.topic, metadata.partition, metadata.offset)
+    >>> with TestBroker() as broker:
+    ...     asyncio.run(story(broker.bootstrap_servers))
+    orders 0 0
+
+    `send` puts a record into a batch and returns; batches leave as soon as the connection has room, or after
+    `linger_ms`. Leaving the `async with` block, like `stop`, waits until all are acknowledged, and raises if one was
+    lost and nobody has awaited it.
+
+    Unless told otherwise a record is acknowledged by all replicas (`acks="all"`) and stored once and in order, however
+    often it had to be sent (`enable_idempotence`): None means where the other options and the brokers let it.
+    """
+
+    def __init__(
+        self,
+        *,
+        bootstrap_servers: BootstrapServers = "localhost:9092",
+        client_id: str = "ottla",
+        acks: int | str = "all",
+        enable_idempotence: bool | None = None,
+        compression_type: str | None = None,
+        compression_level: int | None = None,
+        linger_ms: float = 0,
+        batch_size: int = 128 * 1024,
+        max_request_size: int = 1024 * 1024,
+        buffer_memory: int = 32 * 1024 * 1024,
+        max_block_ms: int = 60_000,
+        delivery_timeout_ms: int = 120_000,
+        max_in_flight_requests_per_connection: int = 5,
+        partitioner: str | PartitionerFunction = "murmur2",
+        key_serializer: Serializer | None = None,
+        value_serializer: Serializer | None = None,
+        request_timeout_ms: int = 30_000,
+        retry_backoff_ms: int = 100,
+        retry_backoff_max_ms: int = 1_000,
+        reconnect_backoff_ms: int = 50,
+        reconnect_backoff_max_ms: int = 1_000,
+        metadata_max_age_ms: int = 300_000,
+        connections_max_idle_ms: int = 540_000,
+        clock: Clock | None = None,
+        chance: Chance | None = None,
+    ) -> None:
+        self._options = ProducerOptions(
+            bootstrap_servers=bootstrap_servers,
+            client_id=client_id,
+            acks=acks,
+            enable_idempotence=enable_idempotence,
+            compression_type=compression_type,
+            compression_level=compression_level,
+            linger_ms=linger_ms,
+            batch_size=batch_size,
+            max_request_size=max_request_size,
+            buffer_memory=buffer_memory,
+            max_block_ms=max_block_ms,
+            delivery_timeout_ms=delivery_timeout_ms,
+            max_in_flight_requests_per_connection=max_in_flight_requests_per_connection,
+            request_timeout_ms=request_timeout_ms,
+            retry_backoff_ms=retry_backoff_ms,
+            retry_backoff_max_ms=retry_backoff_max_ms,
+            reconnect_backoff_ms=reconnect_backoff_ms,
+            reconnect_backoff_max_ms=reconnect_backoff_max_ms,
+            metadata_max_age_ms=metadata_max_age_ms,
+            connections_max_idle_ms=connections_max_idle_ms,
+        )
+        if not callable(partitioner) and partitioner not in NAMES:
+            raise ValueError(f"partitioner is {partitioner!r}; it must be a function or one of {', '.join(NAMES)}")
+        self._partitioner = partitioner
+        self._key_serializer = key_serializer
+        self._value_serializer = value_serializer
+        self._chance = chance or SystemChance()
+        self._now_ms = (clock or SystemClock()).now_ms
+        self._routes: dict[str, Routes] = {}
+        """Those of the intake, while there is one."""
+        self._cluster: Cluster | None = None
+        self._sender: Sender | None = None
+        self._intake: Intake | None = None
+
+    async def __aenter__(self) -> Self:
+        return await self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self.stop()
+        except KafkaError as failure:
+            # What went wrong first is what the caller should see.
+            if error is None:
+                raise
+            log.warning("the producer stopped with records that were not delivered: %s", failure)
+
+    async def start(self) -> Self:
+        """Connect, and get an identity for idempotent writes."""
+        if self._sender is not None:
+            return self
+        cluster = Cluster(self._options, chance=self._chance)
+        try:
+            await cluster.retrying(lambda: cluster.metadata([]))
+            sender = Sender(cluster, self._options)
+            if self._options.idempotent:
+                await self._identify(cluster, sender)
+        except BaseException:
+            await cluster.close()
+            raise
+        self._cluster, self._sender = cluster, sender
+        self._intake = Intake(cluster, sender.accumulator, self._options, self._partitioner, self._chance)
+        self._routes = self._intake.routes
+        return self
+
+    async def _identify(self, cluster: Cluster, sender: Sender) -> None:
+        try:
+            sender.identity = await obtain_identity(cluster)
+            sender.accumulator.idempotent = True
+        except KafkaError as error:
+            if error.code is not ErrorCode.UNSUPPORTED_VERSION:
+                raise
+            if self._options.enable_idempotence:
+                raise UnsupportedVersionError("the broker is too old for enable_idempotence=True") from error
+            log.warning("the broker is too old for idempotent writes; a record that is sent again may be stored twice")
+
+    async def stop(self) -> None:
+        """Send all that was taken, and disconnect. Raises what `flush` raises, once disconnected."""
+        cluster, sender = self._cluster, self._sender
+        if cluster is None or sender is None:
+            return
+        try:
+            await self.flush()
+        finally:
+            self._cluster = self._sender = self._intake = None
+            self._routes = {}
+            await sender.close(ClientClosedError("the producer was stopped before the record was acknowledged"))
+            await cluster.close()
+
+    async def close(self) -> None:
+        """The same as `stop`."""
+        await self.stop()
+
+    # Sending.
+
+    async def send(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers | None = None,
+    ) -> Delivery:
+        """Take a record, and give an awaitable with its metadata.
+
+        It waits for what has to be known of the topic, and for room while `buffer_memory` bytes wait to be
+        acknowledged: at most `max_block_ms`, after which it raises `BufferFullError`. The record goes to `partition`,
+        or where the partitioner says. Without a timestamp it gets the present time. A value of None is a tombstone.
+        """
+        if self._value_serializer is not None and value is not None:
+            value = self._value_serializer(value)
+        if self._key_serializer is not None and key is not None:
+            key = self._key_serializer(key)
+        if type(value) is not bytes and value is not None:
+            value = as_bytes(value, "value")
+        if type(key) is not bytes and key is not None:
+            key = as_bytes(key, "key")
+        if timestamp_ms is None:
+            timestamp_ms = self._now_ms()
+        if headers is None:
+            headers = ()
+        elif not isinstance(headers, (list, tuple)):
+            headers = list(headers)
+        # From here to the end of the fast path nothing is done that could be done once per batch.
+        routes = self._routes.get(topic)
+        queue = None
+        if routes is not None:
+            if key is None and partition is None:
+                queue = routes.current
+            if queue is None:
+                queue = routes.of(key, partition)
+            batch = queue.open
+            if batch is not None:
+                index = batch.append(timestamp_ms, key, value, headers)
+                if index is not None:
+                    if headers:
+                        batch.has_headers = True
+                    return Delivery(batch, index, timestamp_ms)
+        return await self._taking.add(queue, topic, value, key, partition, timestamp_ms, headers)
+
+    async def send_and_wait(
+        self,
+        topic: str,
+        value: Any = None,
+        key: Any = None,
+        partition: int | None = None,
+        timestamp_ms: int | None = None,
+        headers: Headers | None = None,
+    ) -> RecordMetadata:
+        """Send a record and wait until it is acknowledged."""
+        delivery = await self.send(topic, value, key, partition, timestamp_ms, headers)
+        self._running.hasten()
+        return await delivery
+
+    async def send_arrow(
+        self, table: "pa.Table | pa.RecordBatch", topic: str | None = None, *, partition: int | None = None
+    ) -> "TableDelivery":
+        """Take all rows of a table, and give an awaitable that tells where they went.
+
+        The columns are `value` and any of `key`, `timestamp`, `headers`, `topic` and `partition`, as `read_table` gives
+        them; `topic` and `partition` as arguments are for all rows, and come before the columns. Rows go where single
+        records would go, and those of a partition stay in order. Needs pyarrow.
+
+        It returns when all rows are in batches, so it waits for room as `send` does, batch by batch.
+        """
+        from ottla.client.producer.arrow import send_table
+
+        return await send_table(self._taking, table, topic, partition, self._now_ms())
+
+    async def flush(self, timeout_ms: int | None = None) -> None:
+        """Return when it is known what became of all records that were taken before.
+
+        Raises the first failure that nobody has awaited, so that no record is lost unnoticed; or
+        `RequestTimedOutError`, after which all are still on their way.
+        """
+        accumulator = self._running.accumulator
+        try:
+            async with asyncio.timeout(None if timeout_ms is None else timeout_ms / 1000):
+                await accumulator.settled()
+        except TimeoutError:
+            count = sum(batch.count for batch in accumulator.unsettled)
+            raise RequestTimedOutError(
+                f"{count} records were not acknowledged within {timeout_ms} ms; they are still on their way"
+            ) from None
+        failure = accumulator.take_failure()
+        if failure is not None:
+            raise failure.with_traceback(None)
+
+    async def partitions_for(self, topic: str) -> set[int]:
+        """The partitions of a topic."""
+        return set((await self._taking.known(topic)).partitions)
+
+    @property
+    def records_sent(self) -> int:
+        """How many records have been acknowledged, or with acks=0 handed over."""
+        return 0 if self._sender is None else self._sender.accumulator.records_sent
+
+    @property
+    def _running(self) -> Sender:
+        if self._sender is None:
+            raise ClientClosedError("the producer does not run; use it in `async with Producer(...)`, or start() it")
+        return self._sender
+
+    @property
+    def _taking(self) -> Intake:
+        if self._intake is None:
+            raise ClientClosedError("the producer does not run; use it in `async with Producer(...)`, or start() it")
+        return self._intake
+
+
+def as_bytes(data: object, what: str) -> bytes:
+    """A key or value as bytes, copied if it might change."""
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return bytes(data)
+    hint = "encode it" if isinstance(data, str) else "make it bytes"
+    raise TypeError(f"the {what} is of type {type(data).__name__}, not bytes: {hint}, or give {what}_serializer")

@@ -1,0 +1,100 @@
+"""Batches as a Produce request of any version, and what a broker answers."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from ottla.client.errors import UnsupportedCompressionTypeError, UnsupportedForMessageFormatError
+from ottla.client.picture import NO_TOPIC_ID, Leader, Picture
+from ottla.client.producer.batch import PendingBatch
+from ottla.client.types import TopicPartition
+from ottla.record.batch import CODEC_MASK
+from ottla.record.compression import Codec
+from ottla.record.convert import downconvert
+from ottla.wire.api.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+
+FIRST_VERSION_WITH_TIMESTAMPS = 2
+FIRST_VERSION_WITH_BATCHES = 3
+FIRST_VERSION_WITH_ZSTD = 7
+LAST_VERSION_WITH_NAMES = 12
+
+_ATTRIBUTES_END = 23
+_LIMIT = 2**28
+_NAMED_RECORDS = 3
+
+
+class Answer(NamedTuple):
+    """What a broker says of one partition."""
+
+    code: int
+    message: str
+    base_offset: int
+    append_time: int
+    leader: Leader | None
+    """Who leads the partition by now, if that is why it was refused and the broker knows."""
+
+
+def version_for(version: int, topics: Iterable[str], picture: Picture) -> int:
+    """The version to use with a broker that has `version`: topics without an id can only be named in older ones."""
+    if version > LAST_VERSION_WITH_NAMES and any(picture.topic_id(topic) == NO_TOPIC_ID for topic in topics):
+        return LAST_VERSION_WITH_NAMES
+    return version
+
+
+def payload(batch: PendingBatch, version: int) -> bytes:
+    """A batch in the format that a version of the request carries; KafkaError if it cannot."""
+    assert batch.data is not None, "a batch is sealed before it is sent"
+    data = batch.data
+    if version >= FIRST_VERSION_WITH_ZSTD:
+        return data
+    if data[_ATTRIBUTES_END - 1] & CODEC_MASK == Codec.ZSTD:
+        raise UnsupportedCompressionTypeError("the broker is too old for zstd")
+    if version >= FIRST_VERSION_WITH_BATCHES:
+        return data
+    if batch.has_headers:
+        raise UnsupportedForMessageFormatError("the broker is too old for headers")
+    return downconvert(data, 1 if version >= FIRST_VERSION_WITH_TIMESTAMPS else 0, _LIMIT)
+
+
+def produce_request(
+    parts: Sequence[tuple[TopicPartition, bytes]], acks: int, timeout_ms: int, picture: Picture
+) -> ProduceRequest:
+    """A request with one batch for each of some partitions."""
+    topics: dict[str, TopicProduceData] = {}
+    for partition, data in parts:
+        topic = topics.get(partition.topic)
+        if topic is None:
+            topic_id = picture.topic_id(partition.topic)
+            topic = topics[partition.topic] = TopicProduceData(name=partition.topic, topic_id=topic_id)
+        topic.partition_data.append(PartitionProduceData(index=partition.partition, records=data))
+    return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=list(topics.values()))
+
+
+def answers(
+    response: ProduceResponse, version: int, names: dict[bytes, str]
+) -> Iterator[tuple[TopicPartition, Answer]]:
+    """What a response says, partition by partition. `names` are those of the ids that the request had."""
+    for topic in response.responses:
+        name = topic.name if version <= LAST_VERSION_WITH_NAMES else names.get(topic.topic_id, "")
+        for one in topic.partition_responses:
+            partition = TopicPartition(name, one.index)
+            hint = one.current_leader
+            leader = None if hint is None or hint.leader_id < 0 else Leader(hint.leader_id, hint.leader_epoch)
+            message = _reason(partition, one) if one.error_code else ""
+            yield partition, Answer(one.error_code, message, one.base_offset, one.log_append_time_ms, leader)
+
+
+def _reason(partition: TopicPartition, answer: PartitionProduceResponse) -> str:
+    text = str(partition) if answer.error_message is None else f"{partition}: {answer.error_message}"
+    blamed = [
+        f"record {one.batch_index} of the batch: {one.batch_index_error_message or 'no reason given'}"
+        for one in answer.record_errors[:_NAMED_RECORDS]
+    ]
+    if len(answer.record_errors) > _NAMED_RECORDS:
+        blamed.append(f"and {len(answer.record_errors) - _NAMED_RECORDS} more")
+    return "; ".join([text, *blamed])

@@ -1,0 +1,133 @@
+"""A topic, or a part of it, as an Arrow table."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from ottla.client.cluster import Cluster
+from ottla.client.consumer.arrow import table_schema
+from ottla.client.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
+from ottla.client.offsets import EARLIEST, LATEST, IsolationLevel, find_offsets
+from ottla.client.options import BootstrapServers, ClientOptions
+from ottla.client.ranges import RangeReader
+from ottla.client.types import TopicPartition
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Place = str | int | datetime | Mapping[int, int]
+"""A place in a topic: "earliest", "latest", an offset in all partitions, offsets by partition, or a time."""
+
+Offsets = dict[TopicPartition, int]
+
+
+async def read_table(
+    topic: str,
+    start: Place | None = None,
+    end: Place | None = None,
+    *,
+    bootstrap_servers: BootstrapServers = "localhost:9092",
+    partitions: Iterable[int] | None = None,
+    columns: Sequence[str] | None = None,
+    isolation_level: IsolationLevel = "read_uncommitted",
+    check_crcs: bool = True,
+    client_id: str = "ottla",
+    request_timeout_ms: int = 30_000,
+    retry_backoff_ms: int = 100,
+    retry_backoff_max_ms: int = 1_000,
+    reconnect_backoff_ms: int = 50,
+    reconnect_backoff_max_ms: int = 1_000,
+    metadata_max_age_ms: int = 300_000,
+    connections_max_idle_ms: int = 540_000,
+) -> "pa.Table":
+    """Read the records of a topic from `start` to before `end`, by default all that there are now.
+
+    A place is "earliest", "latest", an offset that holds for all partitions, offsets by partition, or a datetime with
+    a timezone, which stands for the first record at or after it. An end that is not reached yet stands for the end as
+    it is now. A start after the end gives no rows; one whose records are gone already is an `OffsetOutOfRangeError`.
+    The columns are topic, partition, offset, timestamp, timestamp_type, key, value and headers, or those of them that
+    are named; the rows are ordered by partition and offset. Needs pyarrow.
+
+    >>> table = asyncio.run(read_table("orders", 1, bootstrap_servers=broker.bootstrap_servers, columns=["value"]))
+    >>> table.to_pylist()
+    [{'value': b'two'}, {'value': b'three'}]
+    """
+    import pyarrow as pa
+
+    options = ClientOptions(
+        bootstrap_servers=bootstrap_servers,
+        client_id=client_id,
+        request_timeout_ms=request_timeout_ms,
+        retry_backoff_ms=retry_backoff_ms,
+        retry_backoff_max_ms=retry_backoff_max_ms,
+        reconnect_backoff_ms=reconnect_backoff_ms,
+        reconnect_backoff_max_ms=reconnect_backoff_max_ms,
+        metadata_max_age_ms=metadata_max_age_ms,
+        connections_max_idle_ms=connections_max_idle_ms,
+    )
+    # What is wrong with the columns is told before anybody is asked.
+    table_schema(columns)
+    async with Cluster(options) as cluster:
+        places = await _places(cluster, topic, partitions)
+        first = await _ends(cluster, places, EARLIEST, isolation_level)
+        last = await _ends(cluster, places, LATEST, isolation_level)
+        starts = await _offsets(cluster, "earliest" if start is None else start, "start", first, last)
+        ends = await _offsets(cluster, "latest" if end is None else end, "end", first, last)
+        for place, offset in starts.items():
+            if offset < first[place]:
+                raise OffsetOutOfRangeError(f"{place} begins at offset {first[place]} by now, after {offset}")
+        ranges = {place: (starts[place], min(ends[place], last[place])) for place in places}
+        reader = RangeReader(
+            cluster,
+            ranges,
+            columns=columns,
+            read_committed=isolation_level == "read_committed",
+            check_crcs=check_crcs,
+        )
+        found: dict[int, list[pa.RecordBatch]] = {place.partition: [] for place in places}
+        async for place, batch in reader.batches_by_partition():
+            found[place.partition].append(batch)
+    return pa.Table.from_batches([batch for place in places for batch in found[place.partition]], reader.schema)
+
+
+async def _places(cluster: Cluster, topic: str, chosen: Iterable[int] | None) -> list[TopicPartition]:
+    there = await cluster.partitions(topic)
+    wanted = there if chosen is None else sorted(set(chosen))
+    for partition in wanted:
+        if partition not in there:
+            raise UnknownTopicOrPartitionError(f"topic {topic!r} has no partition {partition}, but {len(there)} others")
+    return [TopicPartition(topic, partition) for partition in wanted]
+
+
+async def _ends(cluster: Cluster, places: list[TopicPartition], end: int, isolation_level: IsolationLevel) -> Offsets:
+    found = await find_offsets(cluster, dict.fromkeys(places, end), isolation_level)
+    return {place: answer.offset for place, answer in found.items() if answer is not None}
+
+
+async def _offsets(cluster: Cluster, place: Place, name: str, first: Offsets, last: Offsets) -> Offsets:
+    """A place as an offset in each partition."""
+    if place == "earliest":
+        return first
+    if place == "latest":
+        return last
+    if isinstance(place, datetime):
+        if place.tzinfo is None:
+            raise ValueError(f"{name} is {place}, which has no timezone; write .astimezone() for the local one")
+        times_ms = dict.fromkeys(first, max(0, int(place.timestamp() * 1000)))
+        found = await find_offsets(cluster, times_ms)
+        return {one: last[one] if answer is None else answer.offset for one, answer in found.items()}
+    if isinstance(place, Mapping):
+        missing = [str(one.partition) for one in first if one.partition not in place]
+        if missing:
+            raise ValueError(f"{name} says nothing of partition {', '.join(missing)}; name it, or choose partitions=")
+        offsets = {one: place[one.partition] for one in first}
+    elif isinstance(place, int) and not isinstance(place, bool):
+        offsets = dict.fromkeys(first, place)
+    else:
+        raise ValueError(
+            f"{name} is {place!r}; give 'earliest', 'latest', an offset, offsets by partition or a datetime"
+        )
+    for one, offset in offsets.items():
+        if offset < 0:
+            raise ValueError(f"{name} is {offset} in {one}; an offset is at least 0")
+    return offsets

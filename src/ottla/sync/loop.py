@@ -1,0 +1,165 @@
+"""One event loop on a thread of its own, which all synchronous clients of a process share."""
+
+import asyncio
+import atexit
+import logging
+import threading
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, wait
+from functools import partial
+from typing import ParamSpec, TypeVar
+
+from ottla.client.errors import ClientClosedError, IllegalStateError
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+EXIT_SECONDS = 10.0
+"""How long clients that were left open may take to send what they have and say goodbye, at the end of the program."""
+
+CANCEL_SECONDS = 5.0
+"""How long a call that was interrupted may take to end."""
+
+log = logging.getLogger(__name__)
+
+
+class Background:
+    """An event loop on a daemon thread.
+
+    >>> async def add(one: int, other: int) -> int:
+    ...     return one + other
+    >>> background().call(add, 1, other=2)
+    3
+    """
+
+    def __init__(self) -> None:
+        self.loop = _new_event_loop()
+        self._thread = threading.Thread(target=self._run, name="ottla-sync", daemon=True)
+        self._open: dict[object, Callable[[], Awaitable[None]]] = {}
+        self._thread.start()
+        atexit.register(self.close)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the thread runs. After a fork it does not in the child."""
+        return self._thread.is_alive()
+
+    @property
+    def is_here(self) -> bool:
+        """Whether this is the thread of the loop."""
+        return threading.get_ident() == self._thread.ident
+
+    def wake(self, function: Callable[[], object]) -> None:
+        """Have the loop call something soon."""
+        if not self.is_alive:
+            raise ClientClosedError(
+                "the client was started before this process was forked, and belongs to the parent; start another one"
+            )
+        self.loop.call_soon_threadsafe(function)
+
+    def call(self, function: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """What a coroutine function gives when the loop runs it. Interrupting the wait cancels it."""
+        if self.is_here:
+            raise IllegalStateError(
+                "a callback on the thread of the event loop called a client, and would wait for itself; have another "
+                "thread call it"
+            )
+        answer: Future[T] = Future()
+        tasks: list[asyncio.Task[T]] = []
+
+        async def work() -> T:
+            return await function(*args, **kwargs)
+
+        # The coroutine is made on the loop, so that an interrupt before that leaves none that nobody has awaited.
+        def begin() -> None:
+            task = self.loop.create_task(work())
+            tasks.append(task)
+            task.add_done_callback(partial(_pass_on, answer))
+
+        self.wake(begin)
+        try:
+            return answer.result()
+        except BaseException:
+            if not answer.done():
+                self.loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
+                wait([answer], CANCEL_SECONDS)
+            raise
+
+    def ask(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """What a plain function gives on the loop's thread, for state that only the loop may touch."""
+
+        async def work() -> T:
+            return function(*args, **kwargs)
+
+        return self.call(work)
+
+    def remember(self, client: object, stop: Callable[[], Awaitable[None]]) -> None:
+        """Stop a client at the end of the program, unless it is forgotten before."""
+        self._open[client] = stop
+
+    def forget(self, client: object) -> None:
+        """A client was stopped."""
+        self._open.pop(client, None)
+
+    def close(self) -> None:
+        """Stop all clients, and end the thread."""
+        if not self.is_alive:
+            return
+        self.call(self._stop_clients)
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join(CANCEL_SECONDS)
+
+    async def _stop_clients(self) -> None:
+        stopping = [asyncio.ensure_future(stop()) for stop in list(self._open.values())]
+        if not stopping:
+            return
+        done, late = await asyncio.wait(stopping, timeout=EXIT_SECONDS)
+        for one in done:
+            if (error := one.exception()) is not None:
+                log.error("a client that was left open did not end well: %s", error)
+        if late:
+            log.error("%d clients that were left open did not end within %g s; stop() them", len(late), EXIT_SECONDS)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+            tasks = asyncio.all_tasks(self.loop)
+            for task in tasks:
+                task.cancel()
+            self.loop.run_until_complete(asyncio.gather(*tasks, return_exceptions=True))
+            self.loop.run_until_complete(self.loop.shutdown_asyncgens())
+        finally:
+            self.loop.close()
+
+
+_lock = threading.Lock()
+_backgrounds: list[Background] = []
+"""The last one is of this process. Those of its ancestors are kept: destroying them would disturb their owners, who
+share what lies below in the kernel."""
+
+
+def background() -> Background:
+    """The event loop of this process, which starts with the first call."""
+    with _lock:
+        if not _backgrounds or not _backgrounds[-1].is_alive:
+            _backgrounds.append(Background())
+        return _backgrounds[-1]
+
+
+def _new_event_loop() -> asyncio.AbstractEventLoop:
+    try:
+        import uvloop
+    except ImportError:
+        return asyncio.new_event_loop()
+    else:
+        return uvloop.new_event_loop()
+
+
+def _pass_on(answer: Future[T], task: asyncio.Task[T]) -> None:
+    if task.cancelled():
+        answer.set_exception(ClientClosedError("the call was cancelled"))
+    elif (error := task.exception()) is not None:
+        answer.set_exception(error)
+    else:
+        answer.set_result(task.result())

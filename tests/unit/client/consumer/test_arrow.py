@@ -1,0 +1,135 @@
+"""Fetched bytes as columns: the same records that the objects have."""
+
+import pytest
+
+from ottla.client.consumer.arrow import COLUMNS, ArrowDecoder
+from ottla.client.consumer.decoding import Decoder
+from ottla.client.consumer.subscription import PartitionState
+from ottla.client.errors import CorruptRecordError
+from ottla.record import Batch, Codec, Record, build_batch, build_end_marker
+from ottla.record.legacy import build_message_set
+
+from .fetched import batch, chunk, state_with
+
+MARKER = build_end_marker(
+    commit=True, producer_id=1, producer_epoch=0, coordinator_epoch=0, timestamp_ms=0, base_offset=4
+)
+
+
+def rows(decoder: ArrowDecoder, state: PartitionState, max_rows: int | None = None) -> list[dict[str, object]]:
+    return [row for part in decoder.take(state, max_rows) for row in part.to_pylist()]
+
+
+def offsets(state: PartitionState, max_rows: int | None = None) -> list[object]:
+    return [row["offset"] for row in rows(ArrowDecoder(["offset"]), state, max_rows)]
+
+
+def append_time(data: bytes, time_ms: int) -> bytes:
+    stamped = bytearray(data)
+    Batch(stamped).set_max_timestamp(time_ms, append_time=True)
+    return bytes(stamped)
+
+
+def test_rows_say_what_the_objects_say() -> None:
+    records = [Record(0, 1500, b"k", None, [("a", b"1"), ("b", None)]), Record(1, 1600, None, b"v")]
+    old = build_message_set([Record(5, 1700, b"k", b"old"), Record(6, 1800, None, b"older")], 1, Codec.GZIP)
+    oldest = build_message_set([Record(7, 0, b"k", b"oldest")], 0)
+    parts = (build_batch(records, Codec.ZSTD), append_time(batch(2, 3), 9000), MARKER, old, oldest)
+    decoder = Decoder()
+    state = state_with(chunk(*parts))
+    objects = []
+    while state.chunks:
+        run = decoder.begin_run(state)
+        objects += list(run.iterator) if run is not None else []
+    state = state_with(chunk(*parts))
+    found = rows(ArrowDecoder(), state)
+    assert state.position == 8
+    assert [tuple(row) for row in found] == [COLUMNS] * 7
+    for row, record in zip(found, objects, strict=True):
+        headers = [(header["key"], header["value"]) for header in row["headers"]]  # type: ignore[attr-defined]
+        time_ms = round(row["timestamp"].timestamp() * 1000)  # type: ignore[attr-defined]
+        assert (row["topic"], row["partition"], row["offset"], row["key"], row["value"], headers) == (
+            *record[:3],
+            record.key,
+            record.value,
+            list(record.headers),
+        )
+        assert (time_ms, row["timestamp_type"]) == (record.timestamp, record.timestamp_type)
+
+
+def test_only_the_columns_that_are_named_are_made_in_their_order() -> None:
+    (part,) = ArrowDecoder(["value", "partition", "offset"]).take(state_with(chunk(batch(0, 1))))
+    assert part.schema.names == ["value", "partition", "offset"]
+    with pytest.raises(ValueError, match="there is no column 'valu'; there are topic, partition"):
+        ArrowDecoder(["valu"])
+
+
+def test_rows_can_be_counted_without_any_column_but_the_topic() -> None:
+    (part,) = ArrowDecoder(["topic"]).take(state_with(chunk(batch(0, 1), MARKER)))
+    assert part.to_pylist() == [{"topic": "t"}] * 2
+
+
+def test_the_topic_takes_no_memory_per_batch() -> None:
+    decoder = ArrowDecoder(["topic"])
+    first = decoder.take(state_with(chunk(batch(0))))[0]["topic"]
+    second = decoder.take(state_with(chunk(batch(0, 1))))[0]["topic"]
+    assert first.buffers()[2].address == second.buffers()[2].address
+
+
+def test_rows_are_cut_inside_a_batch_and_the_rest_comes_next() -> None:
+    state = state_with(chunk(batch(0, 1, 2), batch(3, 5, 8)), chunk(batch(9)))
+    assert offsets(state, 4) == [0, 1, 2, 3]
+    assert state.position == 5
+    assert offsets(state, 1) == [5]
+    assert state.position == 8
+    assert offsets(state) == [8, 9]
+    assert (state.position, len(state.chunks)) == (10, 0)
+
+
+def test_old_messages_are_cut_as_well() -> None:
+    old = build_message_set([Record(offset, 1, None, b"v") for offset in range(6)], 1, Codec.GZIP)
+    state = state_with(chunk(old))
+    assert offsets(state, 4) == [0, 1, 2, 3]
+    assert offsets(state, 4) == [4, 5]
+
+
+def test_rows_end_before_an_offset_and_the_position_is_there() -> None:
+    state = state_with(chunk(batch(0, 1, 2), batch(3, 4)), position=1)
+    found = ArrowDecoder(["offset"]).take(state, stop_offset=2)
+    assert [row["offset"] for part in found for row in part.to_pylist()] == [1]
+    assert state.position == 2
+    # What lies between may have been compacted away.
+    state = state_with(chunk(batch(0, 9)), position=1)
+    assert ArrowDecoder(["offset"]).take(state, stop_offset=5) == []
+    assert state.position == 5
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param(lambda data: data[:70] + bytes([data[70] ^ 1]) + data[71:], id="checksum"),
+        pytest.param(lambda data: data[:-1] + b"\x7e", id="records"),
+    ],
+)
+@pytest.mark.parametrize("check_crcs", [True, False])
+def test_what_is_before_a_broken_batch_comes_first(broken: object, check_crcs: bool) -> None:
+    assert callable(broken)
+    bad = broken(batch(2, 3))
+    state = state_with(chunk(batch(0), batch(1), bad, batch(4)))
+    decoder = ArrowDecoder(["offset"], check_crcs=check_crcs)
+    if not check_crcs and bad[-1] != 0x7E:
+        # What nobody checks nobody misses.
+        assert len(rows(decoder, state)) == 5
+        return
+    assert [row["offset"] for row in rows(decoder, state)] == [0, 1]
+    assert (state.position, len(state.chunks)) == (2, 0)
+    state.chunks.append(chunk(bad, batch(4)))
+    with pytest.raises(CorruptRecordError, match="t-0 at offset 2 is corrupt"):
+        decoder.take(state)
+    assert (state.position, len(state.chunks)) == (2, 0)
+
+
+def test_the_epoch_of_the_last_batch_goes_with_the_position() -> None:
+    state = state_with(chunk(batch(0, epoch=3), batch(1, epoch=4)))
+    ArrowDecoder().take(state)
+    assert (state.position, state.leader_epoch) == (2, 4)
