@@ -15,7 +15,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
 from rich.table import Table
 
 from ottla.cli.demo_formats import show_formats
-from ottla.client import ClientOptions, Cluster, Producer
+from ottla.client import Producer
 from ottla.client.consumer import Consumer
 from ottla.native import PURE_PYTHON
 from ottla.record.kernels import COMPILED
@@ -70,19 +70,17 @@ async def _run(records: int, progress_console: Console) -> Figures:
 
 async def _write_and_read(address: str, records: int, start_s: float, pid: int, console: Console) -> Figures:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    async with Cluster(ClientOptions(bootstrap_servers=address)) as cluster:
-        with Progress(*columns, console=console, transient=True) as progress:
-            task = progress.add_task("produced", total=records)
-            producer = Producer(cluster)
-            began = time.perf_counter()
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task("produced", total=records)
+        began = time.perf_counter()
+        async with Producer(bootstrap_servers=address) as producer:
             for number in range(records):
                 await producer.send(TOPIC, b"%0*d" % (VALUE_BYTES, number))
                 if number % 20_000 == 0:
                     progress.update(task, completed=producer.records_sent)
-            await producer.flush()
-            produce_s = time.perf_counter() - began
-            task = progress.add_task("consumed", total=records)
-            consume_s, in_order = await _read(address, records, lambda count: progress.update(task, completed=count))
+        produce_s = time.perf_counter() - began
+        task = progress.add_task("consumed", total=records)
+        consume_s, in_order = await _read(address, records, lambda count: progress.update(task, completed=count))
     return Figures(records, start_s, produce_s, consume_s, _memory_mb(pid), in_order)
 
 

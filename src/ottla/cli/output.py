@@ -19,6 +19,7 @@ from ottla.client.admin import Admin
 from ottla.client.cluster import Cluster
 from ottla.client.consumer import Consumer
 from ottla.client.options import ClientOptions, parse_bootstrap
+from ottla.client.producer import Producer
 from ottla.wire.errors import EncodeError, KafkaError, ProtocolError
 
 FAILED, INTERRUPTED = 1, 130
@@ -67,6 +68,22 @@ def with_consumer(bootstrap: str, timeout_ms: int, work: Callable[[Consumer], Aw
             allow_auto_create_topics=False,
         ) as consumer:
             await work(consumer)
+
+    _finish(bootstrap, connected)
+
+
+def with_producer(bootstrap: str, timeout_ms: int, work: Callable[[Producer], Awaitable[None]], **options: Any) -> None:
+    """The same with a producer; what it was given is sent before it ends."""
+
+    async def connected() -> None:
+        async with Producer(
+            bootstrap_servers=bootstrap,
+            request_timeout_ms=timeout_ms,
+            max_block_ms=timeout_ms,
+            delivery_timeout_ms=timeout_ms,
+            **options,
+        ) as producer:
+            await work(producer)
 
     _finish(bootstrap, connected)
 

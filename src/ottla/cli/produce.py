@@ -4,6 +4,7 @@ import asyncio
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import CancelledError
 from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 from typing import Annotated, Any, BinaryIO
@@ -11,10 +12,8 @@ from typing import Annotated, Any, BinaryIO
 import typer
 
 from ottla.cli.formats import NewRecord, read_json, unescape
-from ottla.cli.output import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT_MS, Bootstrap, TimeoutMs, fail, with_cluster
-from ottla.client.cluster import Cluster
-from ottla.client.produce import Producer
-from ottla.record import Codec
+from ottla.cli.output import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT_MS, Bootstrap, TimeoutMs, fail, with_producer
+from ottla.client.producer import Producer
 
 CHUNK_BYTES = 1 << 18
 CHUNKS_AHEAD = 4
@@ -36,9 +35,6 @@ class Acks(StrEnum):
     ALL = "all"
     LEADER = "1"
     NONE = "0"
-
-
-_ACKS = {Acks.ALL: -1, Acks.LEADER: 1, Acks.NONE: 0}
 
 
 def produce(
@@ -75,8 +71,7 @@ def produce(
     fixed = [_header(text) for text in headers or []]
     parse = read_json if from_json else _line_reader(key_separator, empty_as_null)
 
-    async def work(cluster: Cluster) -> None:
-        producer = Producer(cluster, acks=_ACKS[acks], compression=Codec[compression.name])
+    async def work(producer: Producer) -> None:
         number = 0
         with _progress(producer) as show:
             async for lines in _lines(sys.stdin.buffer):
@@ -101,7 +96,7 @@ def produce(
                     await producer.flush()
             await producer.flush()
 
-    with_cluster(bootstrap, timeout_ms, work)
+    with_producer(bootstrap, timeout_ms, work, acks=acks.value, compression_type=compression.value)
 
 
 def _header(text: str) -> tuple[str, bytes | None]:
@@ -150,9 +145,11 @@ async def _lines(stream: BinaryIO) -> AsyncIterator[_Lines]:
         chunk = b" "
         while chunk:
             chunk = raw.read(CHUNK_BYTES)
+            handing_over = chunks.put(chunk)
             try:
-                asyncio.run_coroutine_threadsafe(chunks.put(chunk), loop).result()
-            except RuntimeError:  # the loop is closed
+                asyncio.run_coroutine_threadsafe(handing_over, loop).result()
+            except (RuntimeError, CancelledError):  # the loop is closed, or about to be
+                handing_over.close()
                 return
 
     threading.Thread(target=read_all, daemon=True, name="stdin").start()

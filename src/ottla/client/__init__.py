@@ -5,7 +5,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.consumer import Consumer, ConsumerRebalanceListener
 from ottla.client.offsets import EARLIEST, LATEST, list_offsets
 from ottla.client.options import ClientOptions
-from ottla.client.produce import Producer
+from ottla.client.producer import Delivery, Producer
 from ottla.client.table import read_table
 from ottla.client.types import ConsumerRecord, TopicPartition
 
@@ -20,6 +20,7 @@ __all__ = [
     "Consumer",
     "ConsumerRebalanceListener",
     "ConsumerRecord",
+    "Delivery",
     "NewPartitions",
     "NewTopic",
     "Producer",

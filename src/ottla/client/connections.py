@@ -6,6 +6,7 @@ from enum import Enum
 
 from ottla.client.options import ClientOptions
 from ottla.net import BrokerUnreachableError, Connection
+from ottla.net.negotiate import API_VERSIONS
 from ottla.ports import Chance
 
 Address = tuple[str, int]
@@ -63,6 +64,9 @@ class Connections:
         self._places: dict[tuple[Address, Lane], _Place] = {}
         self._health: dict[Address, _Health] = {}
         self._closed = False
+        self._has_versions = False
+        """Whether a broker of this cluster has told its versions. Then none of them is so old that it cannot, and one
+        that closes the connection is in trouble."""
 
     async def to(self, address: Address, lane: Lane = Lane.GENERAL) -> Connection:
         """A connection to an address. One that failed lately is left alone for a while before it is tried again."""
@@ -106,7 +110,12 @@ class Connections:
             await asyncio.sleep(wait_s)
         options = self._options
         try:
-            opened = await Connection.open(*address, client_id=options.client_id, timeout_ms=options.request_timeout_ms)
+            opened = await Connection.open(
+                *address,
+                client_id=options.client_id,
+                timeout_ms=options.request_timeout_ms,
+                may_be_old=not self._has_versions,
+            )
         except BaseException:
             health.failures += 1
             wait_s = backed_off(
@@ -118,6 +127,7 @@ class Connections:
             await opened.close()
             raise BrokerUnreachableError(f"the client was closed while it connected to {opened.broker}")
         health.failures, health.not_before = 0, 0.0
+        self._has_versions = self._has_versions or API_VERSIONS in opened.offer
         return opened
 
     def _is_stale(self, connection: Connection) -> bool:

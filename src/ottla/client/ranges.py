@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 FETCH_BYTES = 2 * 2**20
 """Bytes of one partition in one fetch."""
-FETCH_MAX_BYTES = 8 * 2**20
+FETCH_MAX_BYTES = 4 * 2**20 - 2**16
+"""Bytes of one fetch. Larger replies take longer to find memory for than they save in requests."""
 BUFFER_BYTES = 64 * 2**20
 
 
@@ -46,13 +47,17 @@ class RangeReader:
         read_committed: bool = False,
         check_crcs: bool = True,
         buffer_memory: int = BUFFER_BYTES,
+        fetch_max_bytes: int = FETCH_MAX_BYTES,
+        max_partition_fetch_bytes: int = FETCH_BYTES,
+        timeout_ms: int | None = None,
     ) -> None:
         self._cluster = cluster
+        self._timeout_ms = cluster.request_timeout_ms if timeout_ms is None else timeout_ms
         self._ranges = {TopicPartition(*place): bounds for place, bounds in ranges.items()}
         self._decoder = ArrowDecoder(columns, check_crcs=check_crcs)
         self._options = FetchOptions(
-            max_partition_fetch_bytes=FETCH_BYTES,
-            fetch_max_bytes=FETCH_MAX_BYTES,
+            max_partition_fetch_bytes=max_partition_fetch_bytes,
+            fetch_max_bytes=fetch_max_bytes,
             buffer_memory=buffer_memory,
             read_committed=read_committed,
             allow_auto_create_topics=False,
@@ -72,7 +77,7 @@ class RangeReader:
         """Arrow batches of up to a few megabytes, each of one partition; those of a partition come in order.
 
         Raises `OffsetOutOfRangeError` if records of a range are gone, and `RequestTimedOutError` if nothing comes for
-        as long as a request may take, as at the end of a log.
+        `timeout_ms`, as at the end of a log; by default that is how long a request may take.
         """
         signal = Signal()
         subscription = Subscription()
@@ -108,9 +113,8 @@ class RangeReader:
                 return state.partition, found
             return None
 
-        timeout_ms = self._cluster.request_timeout_ms
-        found = await handout.wait_for(take, (), timeout_ms / 1000)
+        found = await handout.wait_for(take, (), self._timeout_ms / 1000)
         if found is None:
             left = ", ".join(map(str, subscription.assigned))
-            raise RequestTimedOutError(f"nothing more came of {left} in {timeout_ms} ms")
+            raise RequestTimedOutError(f"nothing more came of {left} in {self._timeout_ms} ms")
         return found

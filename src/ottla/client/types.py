@@ -62,7 +62,11 @@ class RecordMetadata(NamedTuple):
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """The partition."""
+        """The partition.
+
+        >>> print(RecordMetadata("orders", 3, 17, 1_700_000_000_000, CREATE_TIME).topic_partition)
+        orders-3
+        """
         return TopicPartition(self.topic, self.partition)
 
 
@@ -87,5 +91,9 @@ class ConsumerRecord(NamedTuple):
 
     @property
     def topic_partition(self) -> TopicPartition:
-        """The partition."""
+        """The partition.
+
+        >>> print(ConsumerRecord("orders", 3, 17, 1_700_000_000_000, CREATE_TIME, b"k", b"v", ()).topic_partition)
+        orders-3
+        """
         return TopicPartition(self.topic, self.partition)

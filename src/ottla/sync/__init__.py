@@ -9,9 +9,10 @@ at the end of the program are stopped then. In a process that was forked start n
 """
 
 from ottla.sync.admin import Admin
+from ottla.sync.arrow import TableDelivery
 from ottla.sync.consumer import Consumer
 from ottla.sync.delivery import Delivery
 from ottla.sync.producer import Producer
 from ottla.sync.table import read_table
 
-__all__ = ["Admin", "Consumer", "Delivery", "Producer", "read_table"]
+__all__ = ["Admin", "Consumer", "Delivery", "Producer", "TableDelivery", "read_table"]

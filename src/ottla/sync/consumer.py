@@ -111,9 +111,10 @@ class Consumer(Face):
     ) -> "pa.Table":
         """Records as an Arrow table, without an object per record.
 
-        With `max_records` as soon as so many are there, or as many as there are when `timeout_ms` has passed; without
-        it what was fetched already, or else the first that come within `timeout_ms`. The columns are topic, partition,
-        offset, timestamp, key, value and headers, or those of them that are named. Deserializers are not used.
+        With `max_records` as soon as so many are there, or half of `buffer_memory` is full; or as many as there are
+        when `timeout_ms` has passed. Without it what was fetched already, or else the first that come in that time. The
+        columns are topic, partition, offset, timestamp, timestamp_type, key, value and headers, or those of them that
+        are named. Deserializers are not used.
 
         >>> consumer.read_arrow(max_records=3, timeout_ms=10_000, columns=["offset", "value"]).to_pydict()
         {'offset': [0, 1, 2], 'value': [b'one', b'two', b'three']}
@@ -332,6 +333,7 @@ class Consumer(Face):
     def committed(self, partition: TopicPartition) -> int | None:
         """The offset that the group has committed for a partition, or None.
 
+        >>> first = consumer.getone()
         >>> consumer.commit({TopicPartition("orders", 0): 2})
         >>> consumer.committed(TopicPartition("orders", 0))
         2

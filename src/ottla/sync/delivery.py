@@ -9,7 +9,7 @@ from typing import Any
 from ottla.client.errors import ClientClosedError, RequestTimedOutError
 from ottla.client.producer import Delivery as ClientDelivery
 from ottla.client.types import RecordMetadata
-from ottla.sync.loop import Background
+from ottla.sync.loop import LOOK_UP_SECONDS, Background
 from ottla.wire.errors import KafkaError
 
 MOST_RECORDS = 5_000
@@ -175,7 +175,8 @@ class Handover:
         if not was_awake:
             self.background.wake(self._wake)
         if is_full and not self.background.is_here:
-            self._room.wait()
+            while not self._room.wait(LOOK_UP_SECONDS):
+                pass
         return delivery
 
     async def settled(self) -> None:
@@ -217,10 +218,12 @@ class Handover:
                         outcome = error
                     left.pop()
                     self._settle(delivery, outcome)
-        finally:
-            self._task = None
+        except asyncio.CancelledError:
             for delivery in [*reversed(left), *self._take_waiting()]:
                 self._settle(delivery, ClientClosedError("the producer was stopped before the record was sent"))
+            raise
+        finally:
+            self._task = None
 
     def _take_waiting(self) -> list[Delivery]:
         with self._lock:

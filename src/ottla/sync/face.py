@@ -44,9 +44,9 @@ class Face(ABC):
         """Finish what is under way, and disconnect. `with` does it.
 
         >>> producer.stop()
-        >>> producer.send("orders", b"two apples")
+        >>> producer.send("orders", b"two apples")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        ottla.client.errors.ClientClosedError: the producer does not run; use it in `with Producer(...)`, or start() it
+        ottla.client.errors.ClientClosedError: UNKNOWN_SERVER_ERROR: the producer does not run; use it in `with ...
         """
         self._leave(is_finished=sys.exc_info()[1] is None)
 
@@ -54,11 +54,13 @@ class Face(ABC):
         found = self._background
         if found is None:
             return
-        self._background = None
         # A child that was forked has nothing to stop: the connections are its parent's.
-        if found.is_alive:
-            found.forget(self)
-            found.call(self._stop_client, is_finished=is_finished)
+        try:
+            if found.is_alive:
+                found.forget(self)
+                found.call(self._stop_client, is_finished=is_finished)
+        finally:
+            self._background = None
 
     def close(self) -> None:
         """The same as `stop`.

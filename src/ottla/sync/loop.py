@@ -17,6 +17,9 @@ T = TypeVar("T")
 EXIT_SECONDS = 10.0
 """How long clients that were left open may take to send what they have and say goodbye, at the end of the program."""
 
+LOOK_UP_SECONDS = 0.5
+"""How often one who waits looks up. A signal that comes just before a wait does not end it, nor does any on Windows."""
+
 CANCEL_SECONDS = 5.0
 """How long a call that was interrupted may take to end."""
 
@@ -76,12 +79,20 @@ class Background:
             tasks.append(task)
             task.add_done_callback(partial(_pass_on, answer))
 
-        self.wake(begin)
+        def give_up() -> None:
+            for task in tasks:
+                task.cancel()
+            if not tasks:
+                answer.cancel()
+
         try:
+            self.wake(begin)
+            while not answer.done():
+                wait([answer], LOOK_UP_SECONDS)
             return answer.result()
         except BaseException:
-            if not answer.done():
-                self.loop.call_soon_threadsafe(lambda: [task.cancel() for task in tasks])
+            if not answer.done() and self.is_alive:
+                self.loop.call_soon_threadsafe(give_up)
                 wait([answer], CANCEL_SECONDS)
             raise
 

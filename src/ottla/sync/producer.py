@@ -1,16 +1,23 @@
 """The producer without asyncio."""
 
 import asyncio
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.client.errors import RequestTimedOutError
 from ottla.client.producer import Producer as ClientProducer
-from ottla.client.producer.producer import Headers, Serializer, as_bytes
+from ottla.client.producer.intake import Headers
+from ottla.client.producer.producer import Serializer, as_bytes
 from ottla.client.types import RecordMetadata
 from ottla.ports import SystemClock
+from ottla.sync.arrow import TableDelivery
 from ottla.sync.delivery import Delivery, Handover
 from ottla.sync.face import Face, takes_arguments_of
 from ottla.sync.loop import Background
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ottla.client.producer.arrow import TableDelivery as ClientTableDelivery
 
 
 class Producer(Face):
@@ -89,6 +96,23 @@ class Producer(Face):
         """
         return self.send(topic, value, key, partition, timestamp_ms, headers).get()
 
+    def send_arrow(
+        self, table: "pa.Table | pa.RecordBatch", topic: str | None = None, *, partition: int | None = None
+    ) -> TableDelivery:
+        """Take all rows of a table, and say with `get` where they went. Waits for room, batch by batch.
+
+        The columns are `value` and any of `key`, `timestamp`, `headers`, `topic` and `partition`, as `read_table` gives
+        them; `topic` and `partition` as arguments are for all rows, and come before the columns. Rows go where single
+        records would go, and those of a partition stay in order. Needs pyarrow.
+
+        >>> import pyarrow as pa
+        >>> producer.send_arrow(pa.table({"value": [b"one", b"two"]}), "orders").get().rows
+        2
+        """
+        background, handover = self._running, self._handover
+        assert handover is not None, "what runs has one"
+        return TableDelivery(background, background.call(self._send_arrow, handover, table, topic, partition))
+
     def flush(self, timeout_ms: int | None = None) -> None:
         """Return when it is known what became of all records that were sent before.
 
@@ -135,6 +159,13 @@ class Producer(Face):
         finally:
             await self._producer.stop()
         _raise(handover.take_failure())
+
+    async def _send_arrow(
+        self, handover: Handover, table: "pa.Table", topic: str | None, partition: int | None
+    ) -> "ClientTableDelivery":
+        # What was sent before comes before.
+        await handover.settled()
+        return await self._producer.send_arrow(table, topic, partition=partition)
 
     async def _flush(self, handover: Handover, timeout_ms: int | None) -> None:
         try:

@@ -1,7 +1,7 @@
 """A topic as an Arrow table, without asyncio."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ottla.client import table
 from ottla.client.offsets import IsolationLevel
@@ -22,7 +22,14 @@ def read_table(
     columns: Sequence[str] | None = None,
     isolation_level: IsolationLevel = "read_uncommitted",
     check_crcs: bool = True,
-    **client_options: Any,
+    client_id: str = "ottla",
+    request_timeout_ms: int = 30_000,
+    retry_backoff_ms: int = 100,
+    retry_backoff_max_ms: int = 1_000,
+    reconnect_backoff_ms: int = 50,
+    reconnect_backoff_max_ms: int = 1_000,
+    metadata_max_age_ms: int = 300_000,
+    connections_max_idle_ms: int = 540_000,
 ) -> "pa.Table":
     """Read the records of a topic from `start` to before `end`, by default all that there are now.
 
@@ -42,5 +49,12 @@ def read_table(
         columns=columns,
         isolation_level=isolation_level,
         check_crcs=check_crcs,
-        **client_options,
+        client_id=client_id,
+        request_timeout_ms=request_timeout_ms,
+        retry_backoff_ms=retry_backoff_ms,
+        retry_backoff_max_ms=retry_backoff_max_ms,
+        reconnect_backoff_ms=reconnect_backoff_ms,
+        reconnect_backoff_max_ms=reconnect_backoff_max_ms,
+        metadata_max_age_ms=metadata_max_age_ms,
+        connections_max_idle_ms=connections_max_idle_ms,
     )

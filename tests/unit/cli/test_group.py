@@ -89,11 +89,10 @@ def administer(server: TestBroker, story: Callable[[Admin], Coroutine[Any, Any, 
 
 
 async def produce(cluster: Cluster, topic: str) -> None:
-    producer = Producer(cluster)
-    for partition in range(2):
-        for timestamp_ms in TIMES_MS:
-            await producer.send(topic, b"x", partition=partition, timestamp_ms=timestamp_ms)
-    await producer.flush()
+    async with Producer(bootstrap_servers=cluster.options.bootstrap_servers) as producer:
+        for partition in range(2):
+            for timestamp_ms in TIMES_MS:
+                await producer.send(topic, b"x", partition=partition, timestamp_ms=timestamp_ms)
 
 
 def commit(server: TestBroker, group: str, topic: str, *offsets: int) -> None:

@@ -29,15 +29,15 @@ def test_what_is_produced_is_fetched_and_read_by_librdkafka(mock_cluster: MockCl
 
     async def story() -> None:
         host, port = mock_cluster.address
-        async with Cluster(ClientOptions(bootstrap_servers=f"{host}:{port}")) as cluster:
-            producer = Producer(cluster, compression=codec)
+        servers = f"{host}:{port}"
+        async with Producer(bootstrap_servers=servers, compression_type=codec.name.lower()) as producer:
             for number in range(500):
                 await producer.send(topic, b"value-%d" % number, b"key", partition=0, headers=[("n", b"%d" % number)])
-            await producer.flush()
+        async with Cluster(ClientOptions(bootstrap_servers=servers)) as cluster:
             partition = TopicPartition(topic, 0)
             assert await list_offsets(cluster, {partition: LATEST}) == {partition: 500}
         found: list[ConsumerRecord] = []
-        async with Consumer(bootstrap_servers=f"{host}:{port}", auto_offset_reset="earliest") as consumer:
+        async with Consumer(bootstrap_servers=servers, auto_offset_reset="earliest") as consumer:
             consumer.assign([partition])
             while len(found) < 500:
                 found += (await consumer.getmany(timeout_ms=1000)).get(partition, [])

@@ -15,9 +15,15 @@ from ottla.client import (
     list_offsets,
 )
 from ottla.client.consumer import Consumer
-from ottla.client.partitioner import murmur2, partition_for_key
+from ottla.client.errors import (
+    UnsupportedCompressionTypeError,
+    UnsupportedForMessageFormatError,
+    UnsupportedVersionError,
+)
+from ottla.client.producer.partitioners import murmur2_partition
 from ottla.net import ConnectionLostError
 from ottla.record import Batch, Codec
+from ottla.record.kernels import murmur2
 from ottla.wire.errors import ErrorCode, KafkaError
 
 from .fake_broker import FakeBroker
@@ -29,8 +35,8 @@ def run(story: Coroutine[Any, Any, Any]) -> Any:
     return asyncio.run(asyncio.wait_for(story, 20))
 
 
-async def read_all(cluster: Cluster, topic: str) -> list[Any]:
-    servers = cluster.options.bootstrap_servers
+async def read_all(broker: FakeBroker, topic: str) -> list[Any]:
+    servers = broker.bootstrap
     async with Consumer(bootstrap_servers=servers, auto_offset_reset="earliest", fetch_max_wait_ms=50) as consumer:
         consumer.assign([TopicPartition(topic, number) for number in await consumer.partitions_for_topic(topic)])
         ends = await consumer.end_offsets(consumer.assignment())
@@ -51,14 +57,13 @@ def test_records_come_back_through_every_format(newest: dict[int, int]) -> None:
     codec = Codec.GZIP
 
     async def story(broker: FakeBroker) -> None:
-        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
-            producer = Producer(cluster, compression=codec)
+        async with Producer(bootstrap_servers=broker.bootstrap, compression_type=codec.name.lower()) as producer:
             for number in range(100):
                 key = None if number % 3 else b"key-%d" % number
                 await producer.send("t", b"value-%d" % number, key, timestamp_ms=NOW_MS + number)
             await producer.flush()
             assert producer.records_sent == 100
-            found = await read_all(cluster, "t")
+            found = await read_all(broker, "t")
             assert {record.value for record in found} == {b"value-%d" % number for number in range(100)}
             for record in found:
                 number = int((record.value or b"").split(b"-")[1])
@@ -76,12 +81,11 @@ def test_records_come_back_through_every_format(newest: dict[int, int]) -> None:
 @pytest.mark.parametrize("codec", Codec, ids=lambda codec: codec.name.lower())
 def test_every_codec_and_headers_make_the_round_trip(codec: Codec) -> None:
     async def story(broker: FakeBroker) -> None:
-        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
-            producer = Producer(cluster, compression=codec)
+        async with Producer(bootstrap_servers=broker.bootstrap, compression_type=codec.name.lower()) as producer:
             await producer.send("t", b"value" * 1000, None, partition=2, headers=[("a", b"b"), ("n", None)])
             await producer.send("t", None, b"tombstone", partition=2)
             await producer.flush()
-            first, second = await read_all(cluster, "t")
+            first, second = await read_all(broker, "t")
             assert (first.partition, first.value, tuple(first.headers)) == (
                 2,
                 b"value" * 1000,
@@ -99,13 +103,12 @@ def test_keys_go_where_java_sends_them() -> None:
     known = {b"21": -973932308, b"foobar": -790332482, b"a-little-bit-long-string": -985981536, b"abc": 479470107}
     for key, expected in known.items():
         assert murmur2(key) == expected & 0xFFFFFFFF
-    assert partition_for_key(b"21", 4) == (-973932308 & 0x7FFFFFFF) % 4
+        assert murmur2_partition(key, 4) == (expected & 0x7FFFFFFF) % 4
 
 
 def test_records_without_a_key_are_spread_over_partitions_batch_by_batch() -> None:
     async def story(broker: FakeBroker) -> None:
-        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
-            producer = Producer(cluster, batch_bytes=1000)
+        async with Producer(bootstrap_servers=broker.bootstrap, batch_size=1000) as producer:
             for _ in range(100):
                 await producer.send("t", bytes(100))
             await producer.flush()
@@ -118,8 +121,7 @@ def test_records_without_a_key_are_spread_over_partitions_batch_by_batch() -> No
 
 def test_a_retriable_error_is_tried_again_and_another_is_raised() -> None:
     async def story(broker: FakeBroker) -> None:
-        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
-            producer = Producer(cluster)
+        async with Producer(bootstrap_servers=broker.bootstrap, retry_backoff_ms=1) as producer:
             broker.failures[0] = [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS]
             await producer.send("t", b"once", partition=0)
             await producer.flush()
@@ -129,7 +131,7 @@ def test_a_retriable_error_is_tried_again_and_another_is_raised() -> None:
                 await producer.flush()
             broker.failures[1] = [ErrorCode.NOT_LEADER_OR_FOLLOWER]
             broker.failures[2] = [ErrorCode.LEADER_NOT_AVAILABLE]
-            assert [record.value for record in await read_all(cluster, "t")] == [b"once"]
+            assert [record.value for record in await read_all(broker, "t")] == [b"once"]
 
     with FakeBroker() as broker:
         run(story(broker))
@@ -137,11 +139,10 @@ def test_a_retriable_error_is_tried_again_and_another_is_raised() -> None:
 
 def test_without_acknowledgement_nothing_is_waited_for() -> None:
     async def story(broker: FakeBroker) -> None:
-        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
-            producer = Producer(cluster, acks=0)
+        async with Producer(bootstrap_servers=broker.bootstrap, acks=0) as producer:
             await producer.send("t", b"v")
             await producer.flush()
-            assert [record.value for record in await read_all(cluster, "t")] == [b"v"]
+            assert [record.value for record in await read_all(broker, "t")] == [b"v"]
 
     with FakeBroker() as broker:
         run(story(broker))
@@ -149,10 +150,10 @@ def test_without_acknowledgement_nothing_is_waited_for() -> None:
 
 def test_a_topic_that_does_not_exist_is_said_within_a_second_or_two() -> None:
     async def story(broker: FakeBroker) -> None:
-        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
+        async with Producer(bootstrap_servers=broker.bootstrap) as producer:
             started = asyncio.get_running_loop().time()
             with pytest.raises(KafkaError, match="UNKNOWN_TOPIC_OR_PARTITION: there is no topic 'nope'"):
-                await Producer(cluster).send("nope", b"v")
+                await producer.send("nope", b"v")
             assert asyncio.get_running_loop().time() - started < 3
 
     with FakeBroker(auto_create=False) as broker:
@@ -172,8 +173,7 @@ def test_a_topic_that_has_no_leader_yet_is_waited_for() -> None:
 def test_a_partition_that_does_not_exist_is_named() -> None:
     async def story(broker: FakeBroker) -> None:
         async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
-            with pytest.raises(KafkaError, match="has partitions 0 to 3, not 9"):
-                await Producer(cluster).send("t", b"v", partition=9)
+            await cluster.topic("t", create=True)
             with pytest.raises(KafkaError, match="has no partition 9"):
                 await list_offsets(cluster, {TopicPartition("t", 9): LATEST})
 
@@ -197,27 +197,41 @@ def test_an_offset_out_of_range_is_said_with_the_place() -> None:
 
 def test_headers_and_zstd_are_refused_where_the_broker_is_too_old_for_them() -> None:
     async def story(broker: FakeBroker) -> None:
-        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
-            producer = Producer(cluster)
-            await producer.send("t", b"v", headers=[("a", b"b")])
-            with pytest.raises(KafkaError, match="too old for headers"):
-                await producer.flush()
-            producer = Producer(cluster, compression=Codec.ZSTD)
-            await producer.send("t", b"v")
-            with pytest.raises(KafkaError, match="too old for zstd"):
-                await producer.flush()
+        async with Producer(bootstrap_servers=broker.bootstrap) as producer:
+            with pytest.raises(UnsupportedForMessageFormatError, match="too old for headers"):
+                await producer.send_and_wait("t", b"v", headers=[("a", b"b")])
+            await producer.send_and_wait("t", b"v")
+        async with Producer(bootstrap_servers=broker.bootstrap, compression_type="zstd") as producer:
+            with pytest.raises(UnsupportedCompressionTypeError, match="too old for zstd"):
+                await producer.send_and_wait("t", b"v")
 
     with FakeBroker({0: 2}) as broker:
         run(story(broker))
 
 
+def test_a_broker_without_identities_gets_records_without_numbers_unless_these_were_asked_for(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def story(broker: FakeBroker) -> None:
+        async with Producer(bootstrap_servers=broker.bootstrap) as producer:
+            await producer.send_and_wait("t", b"v", partition=0)
+        with pytest.raises(UnsupportedVersionError, match="too old for enable_idempotence=True"):
+            await Producer(bootstrap_servers=broker.bootstrap, enable_idempotence=True).start()
+
+    caplog.set_level("INFO")
+    with FakeBroker() as broker:
+        run(story(broker))
+        assert Batch(broker.topics["t"].logs[0][0]).producer_id == -1
+    said = [record.message for record in caplog.records if "idempotent writes" in record.message]
+    assert len(said) == 1
+
+
 def test_offsets_are_found_by_time() -> None:
     async def story(broker: FakeBroker) -> None:
-        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
-            producer = Producer(cluster)
+        async with Producer(bootstrap_servers=broker.bootstrap) as producer:
             for number in range(3):
-                await producer.send("t", b"v", partition=1, timestamp_ms=NOW_MS + 1000 * number)
-                await producer.flush()
+                await producer.send_and_wait("t", b"v", partition=1, timestamp_ms=NOW_MS + 1000 * number)
+        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap)) as cluster:
             partition = TopicPartition("t", 1)
             assert await list_offsets(cluster, {partition: NOW_MS + 500}) == {partition: 1}
             assert await list_offsets(cluster, {partition: NOW_MS + 5000}) == {partition: -1}

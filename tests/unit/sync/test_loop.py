@@ -1,5 +1,6 @@
 import asyncio
 import signal
+import sys
 import threading
 
 import pytest
@@ -42,7 +43,7 @@ def test_a_callback_that_would_wait_for_itself_is_told_so() -> None:
         background().ask(lambda: background().call(double, 1))
 
 
-def test_an_interrupt_cancels_the_call_and_is_raised(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_cancels_the_call_and_is_raised() -> None:
     was_cancelled = threading.Event()
 
     async def wait_for_ever() -> None:
@@ -83,6 +84,14 @@ def test_closing_stops_the_clients_that_were_left_open_and_ends_the_thread() -> 
     assert not own.is_alive
     with pytest.raises(ClientClosedError, match="forked"):
         own.call(double, 1)
+    own.close()
+
+
+def test_it_runs_without_uvloop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "uvloop", None)
+    own = Background()
+    assert isinstance(own.loop, asyncio.BaseEventLoop)
+    assert own.call(double, 4) == 8
     own.close()
 
 

@@ -54,6 +54,22 @@ def test_threads_share_a_producer_and_what_each_sends_stays_in_order(servers: st
     assert all(numbers == list(range(count)) for numbers in by_thread.values())
 
 
+def test_threads_that_wait_for_each_record_do_not_lose_any(servers: str, topic: str) -> None:
+    def work() -> None:
+        for _ in range(200):
+            metadata = producer.send_and_wait(topic, b"")
+            offsets.append(metadata.offset)
+
+    offsets: list[int] = []
+    with Producer(bootstrap_servers=servers) as producer:
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(offsets) == list(range(800))
+
+
 def test_who_sends_faster_than_the_loop_takes_waits_for_it(servers: str, topic: str) -> None:
     go = threading.Event()
 

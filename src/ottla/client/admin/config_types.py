@@ -135,7 +135,11 @@ class ConfigResource:
 
     @property
     def node_id(self) -> int | None:
-        """The broker that must be asked itself, if there is one."""
+        """The broker that must be asked itself, if there is one.
+
+        >>> ConfigResource("broker", "3").node_id
+        3
+        """
         of_broker = self.resource_type in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER)
         return int(self.name) if of_broker and self.name else None
 
@@ -177,5 +181,10 @@ class ConfigEntry(NamedTuple):
 
     @property
     def is_default(self) -> bool:
-        """Whether nobody has set it."""
+        """Whether nobody has set it.
+
+        >>> broker = ConfigResource("broker", "1", ["num.partitions"])
+        >>> run(lambda admin: admin.describe_configs([broker]))[broker]["num.partitions"].is_default
+        True
+        """
         return self.source is ConfigSource.DEFAULT_CONFIG

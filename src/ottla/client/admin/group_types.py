@@ -79,7 +79,11 @@ class GroupDescription:
 
     @property
     def is_active(self) -> bool:
-        """Whether it has members: its offsets are theirs then."""
+        """Whether it has members: its offsets are theirs then.
+
+        >>> GroupDescription("readers", "classic", "Stable", "consumer", "range", "localhost:9092").is_active
+        True
+        """
         return bool(self.members) or self.state not in ("Empty", "Dead")
 
 

@@ -103,7 +103,11 @@ class TopicDescription:
 
     @property
     def replication_factor(self) -> int:
-        """How many replicas its partitions have; of the one that has most, if they differ."""
+        """How many replicas its partitions have; of the one that has most, if they differ.
+
+        >>> TopicDescription("orders", None, False, (PartitionDescription(0, 1, 0, (1, 2), (1, 2)),)).replication_factor
+        2
+        """
         return max((len(one.replicas) for one in self.partitions), default=0)
 
 

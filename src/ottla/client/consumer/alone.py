@@ -33,7 +33,6 @@ class Alone:
         self._create = allow_auto_create_topics
         self._changed = Signal()
         self._task: asyncio.Task[None] | None = None
-        self._known: object = None
         subscription.watch(self._changed.notify)
 
     def start(self) -> None:
@@ -56,11 +55,11 @@ class Alone:
                 try:
                     found_all = await self._look()
                     failures = 0 if found_all else failures + 1
-                except KafkaError as error:
+                except Exception as error:  # noqa: BLE001 - the user is told
                     failures += 1
-                    if not error.retriable:
+                    if not (isinstance(error, KafkaError) and error.retriable):
                         self._report(error)
-                    log.info("cannot look up the topics that are subscribed to: %s", error)
+                    log.warning("cannot look up the topics that are subscribed to: %s", error)
                 max_age_s = self._cluster.options.metadata_max_age_ms / 1000
                 wait_s = self._cluster.backoff_s(failures) if failures else max_age_s
             if before == (subscription.mode, subscription.topics, subscription.pattern):

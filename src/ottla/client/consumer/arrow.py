@@ -55,7 +55,8 @@ class ArrowDecoder:
         self, columns: Sequence[str] | None = None, *, check_crcs: bool = True, limit: int = DEFAULT_LIMIT
     ) -> None:
         self.schema = table_schema(columns)
-        self._of_records = [name for name in self.schema.names if name in RECORD_COLUMNS]
+        # A batch needs a column to know how many rows it has.
+        self._of_records = [name for name in self.schema.names if name in RECORD_COLUMNS] or ["offset"]
         self._with_types = "timestamp_type" in self.schema.names
         self._check_crcs = check_crcs
         self._limit = limit
@@ -252,9 +253,18 @@ class ArrowReader:
         def take_if_enough() -> "list[pa.RecordBatch] | None":
             return take() if self._are_enough(partitions, max_records) else None
 
+        self._drop_objects(partitions)
         found = await self._handout.wait_for(take_if_enough, partitions, timeout_s)
         # Nothing is taken before all of it can be returned, so that a call that is cancelled loses nothing.
         return pa.Table.from_batches(found or take() or [], decoder.schema)
+
+    def _drop_objects(self, partitions: Partitions) -> None:
+        """Objects do not become columns again: what is left of them is fetched anew."""
+        self._subscription.user_returned()
+        for state in self._states(partitions):
+            if state.run is not None:
+                state.seek(state.position or 0)
+        self._handout.there_is_room()
 
     def _are_enough(self, partitions: Partitions, max_records: int | None) -> bool:
         if max_records is None:
@@ -279,11 +289,10 @@ class ArrowReader:
                 self._handout.return_turn(state)
                 break
             seen.add(state.partition)
-            self._subscription.hand_out(state)
             if state.run is not None:
-                # Objects do not become columns again: what is left of them is fetched anew.
-                state.seek(state.position or 0)
+                # Somebody else is reading it meanwhile.
                 continue
+            self._subscription.hand_out(state)
             batches = decoder.take(state, left)
             found += batches
             if left is not None:

@@ -153,6 +153,8 @@ class Consumer(Places):
         )
         self._core = Core(options, decoder, chance or SystemChance())
         self._core.listener = listener
+        self._records: Iterator[ConsumerRecord] = iter(())
+        """What was decoded last. An iterator ends early where its records are not to be handed out any more."""
         self._max_poll_records = _checked_count("max_poll_records", max_poll_records)
         self._timeout_s = None if consumer_timeout_ms is None else consumer_timeout_ms / 1000
         if topics:
@@ -211,24 +213,28 @@ class Consumer(Places):
 
     async def _next_records(self) -> Iterator[ConsumerRecord] | None:
         """The next records, to be iterated over once; None if iteration is at its end."""
-        handout = self._core.handout
         try:
-            found = await handout.wait_for(handout.ready_run, (), self._timeout_s)
+            return await self._take_run(self._timeout_s)
         except ClientClosedError:
             return None
+
+    async def _take_run(self, timeout_s: float | None) -> Iterator[ConsumerRecord] | None:
+        handout = self._core.handout
+        found = await handout.wait_for(handout.ready_run, (), timeout_s)
         if found is None:
             return None
         state, run = found
         self._core.subscription.hand_out(state, iterated=True)
-        return run.iterator
+        self._records = run.iterator
+        return self._records
 
     async def __anext__(self) -> ConsumerRecord:
         """The next record."""
-        handout = self._core.handout
-        record = await handout.wait_for(handout.ready_record, (), self._timeout_s)
-        if record is None:
-            raise StopAsyncIteration
-        return record
+        for record in self._records:
+            return record
+        for record in await self._take_run(self._timeout_s) or ():
+            return record
+        raise StopAsyncIteration
 
     async def getone(self, *partitions: TopicPartition) -> ConsumerRecord:
         """The next record, of these partitions if any are given. Waits for it.
@@ -236,11 +242,17 @@ class Consumer(Places):
         >>> run(lambda consumer: consumer.getone()).value
         b'one'
         """
-        chosen = places_of(partitions)
-        handout = self._core.handout
-        record = await handout.wait_for(lambda: handout.ready_record(chosen), chosen, None)
-        assert record is not None, "it is waited for"
-        return record
+        if partitions:
+            chosen = places_of(partitions)
+            handout = self._core.handout
+            found = await handout.wait_for(lambda: handout.ready_record(chosen), chosen, None)
+            assert found is not None, "it is waited for"
+            return found
+        for record in self._records:
+            return record
+        for record in await self._take_run(None) or ():
+            return record
+        raise AssertionError("a run has records, and it is waited for")
 
     async def getmany(
         self, *partitions: TopicPartition, timeout_ms: int = 0, max_records: int | None = None

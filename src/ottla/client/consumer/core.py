@@ -134,6 +134,5 @@ class Core:
             isolation_level=options.isolation_level,
             committed=None if self.group is None else self.group.committed,
             back_off=replies.back_off,
-            report=report,
         )
         return [*parts, positions]

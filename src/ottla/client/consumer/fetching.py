@@ -22,6 +22,7 @@ SHORT_WAIT_MS = 50
 """How long a fetch waits for records while other partitions have none fetched for lack of room."""
 
 FIRST_VERSION_WITH_MAX_BYTES = 3
+LARGEST_INT32 = 2**31 - 1
 
 _SESSION_UNKNOWN = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
 
@@ -39,6 +40,16 @@ class FetchOptions:
     buffer_memory: int = 64 * 2**20
     read_committed: bool = False
     allow_auto_create_topics: bool = True
+
+    def __post_init__(self) -> None:
+        for name, least in _LEAST.items():
+            if not least <= (value := getattr(self, name)) <= LARGEST_INT32:
+                raise ValueError(f"{name} is {value}; it must be between {least} and {LARGEST_INT32}")
+        if self.buffer_memory < 1:
+            raise ValueError(f"buffer_memory is {self.buffer_memory}; it must be at least 1")
+
+
+_LEAST = {"fetch_min_bytes": 0, "fetch_max_bytes": 1, "fetch_max_wait_ms": 0, "max_partition_fetch_bytes": 1}
 
 
 class Fetcher:
@@ -89,14 +100,14 @@ class Fetcher:
             if not unknown:
                 failures = 0
                 self._start_nodes()
-                await self._signal.wait(max_age_s)
+                await self._subscription.unsettled.wait(max_age_s)
                 continue
             try:
                 await self._ask_leaders(unknown)
-            except KafkaError as error:
-                if not error.retriable:
+            except Exception as error:  # noqa: BLE001 - the user is told
+                if not (isinstance(error, KafkaError) and error.retriable):
                     self._report(error)
-                log.info("cannot find out who leads %s: %s", ", ".join(sorted(unknown)), error)
+                log.warning("cannot find out who leads %s: %s", ", ".join(sorted(unknown)), error)
             self._start_nodes()
             if self._without_leader():
                 failures += 1
@@ -135,31 +146,29 @@ class Fetcher:
         session = FetchSession()
         try:
             while self._is_leader(node_id):
-                wanted, max_bytes, wait_ms, pause_s = self._plan(node_id)
+                wanted, max_bytes, wait_ms, pause_s = self._plan(node_id, in_turns=not session.is_open)
                 if not wanted:
                     await self._signal.wait(pause_s)
                     continue
                 self._expected[node_id] = max_bytes
                 try:
                     await self._fetch(node_id, session, wanted, max_bytes, wait_ms)
-                except KafkaError as error:
-                    log.info("fetching from broker %d failed: %s", node_id, error)
+                except Exception as error:  # noqa: BLE001 - the user is told
+                    log.warning("fetching from broker %d failed: %s", node_id, error)
                     session.begin_anew()
                     self._replies.failed(wanted, error)
                 finally:
                     del self._expected[node_id]
                 self._signal.notify()
-        except Exception as error:
-            self._report(error)
-            raise
         finally:
             del self._by_node[node_id]
+            self._subscription.unsettled.notify()
 
     def _is_leader(self, node_id: int) -> bool:
         leader = self._cluster.picture.leader
         return any((leader(one) or Leader()).node_id == node_id for one in self._subscription.assigned)
 
-    def _plan(self, node_id: int) -> tuple[dict[TopicPartition, Wanted], int, int, float | None]:
+    def _plan(self, node_id: int, *, in_turns: bool) -> tuple[dict[TopicPartition, Wanted], int, int, float | None]:
         """What to fetch now, how many bytes at most, how long the broker may wait; when to look again if nothing."""
         options = self._options
         states = self._subscription.assigned
@@ -170,9 +179,13 @@ class Fetcher:
         wanted: dict[TopicPartition, Wanted] = {}
         wait_ms = options.fetch_max_wait_ms
         pause_s: float | None = None
-        for partition, state in sorted(states.items(), key=_last_served):
+        for partition, state in sorted(states.items(), key=_last_served) if in_turns else states.items():
             leader = self._cluster.picture.leader(partition)
-            if leader is None or leader.node_id != node_id or not self._is_fetched(state, leader):
+            if leader is None or leader.node_id not in self._by_node:
+                # Others learn who leads what, and forget it, too.
+                self._subscription.unsettled.notify()
+                continue
+            if leader.node_id != node_id or not self._is_fetched(state, leader):
                 continue
             if state.not_before > now:
                 later_s = state.not_before - now
@@ -194,7 +207,7 @@ class Fetcher:
             state.unvalidated = state.unvalidated or (state.current_epoch >= 0 and state.leader_epoch >= 0)
             state.current_epoch = leader.epoch
             if state.unvalidated:
-                self._signal.notify()
+                self._subscription.unsettled.notify()
         return not state.unvalidated
 
     def _buffered(self) -> int:

@@ -55,6 +55,7 @@ class Handout:
                 del self._subscription.failed[partition]
                 error, state.error = state.error, None
                 self._signal.notify()
+                self._subscription.unsettled.notify()
                 raise error
 
     async def wait_for(self, take: Callable[[], T | None], partitions: Partitions, timeout_s: float | None) -> T | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from ottla.client.consumer.core import Core
 from ottla.client.consumer.membership import ConsumerRebalanceListener, Group
+from ottla.client.consumer.membership.identity import in_listener
 from ottla.client.consumer.subscription import PartitionState, Start
 from ottla.client.errors import IllegalStateError, RequestTimedOutError
 from ottla.client.offsets import EARLIEST, LATEST, find_offsets
@@ -197,7 +198,7 @@ class Places:
         states = [self._state(one) for one in partitions] or list(self._core.subscription.assigned.values())
         for state in states:
             state.begin_at(start)
-        self._core.signal.notify()
+        self._core.subscription.unsettled.notify()
         return {state.partition: await self.position(state.partition) for state in states}
 
     async def position(self, partition: TopicPartition) -> int:
@@ -302,7 +303,9 @@ class Places:
         return None if found is None else found.offset
 
     def _group(self, call: str) -> Group:
-        self._core.handout.check_open()
+        # A listener may still commit while the consumer stops.
+        if not in_listener.get():
+            self._core.handout.check_open()
         if self._core.group is None:
             raise IllegalStateError(f"{call}() needs a group; give the consumer a group_id")
         return self._core.group

@@ -41,8 +41,7 @@ class Positions:
         reset: Start | None,
         isolation_level: IsolationLevel,
         committed: Committed | None,
-        back_off: Callable[[PartitionState, KafkaError], None],
-        report: Callable[[BaseException], None],
+        back_off: Callable[[PartitionState, Exception], None],
     ) -> None:
         self._cluster = cluster
         self._subscription = subscription
@@ -51,7 +50,6 @@ class Positions:
         self._isolation_level = isolation_level
         self._committed = committed
         self._back_off = back_off
-        self._report = report
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -76,24 +74,21 @@ class Positions:
     ) -> None:
         """Do the work for all partitions that it concerns, as soon as there are any."""
         loop = asyncio.get_running_loop()
-        try:
-            while True:
-                all_of_them = [one for one in self._subscription.assigned.values() if concerns(one)]
-                states = [one for one in all_of_them if one.error is None]
-                due = [one for one in states if one.not_before <= loop.time()]
-                if not due:
-                    wait_s = min((one.not_before - loop.time() for one in states), default=None)
-                    await self._signal.wait(wait_s)
-                    continue
-                try:
-                    await work(due)
-                except KafkaError as error:
-                    for state in due:
-                        self._back_off(state, error)
-                self._signal.notify()
-        except Exception as error:
-            self._report(error)
-            raise
+        while True:
+            states = [one for one in self._subscription.assigned.values() if concerns(one) and one.error is None]
+            due = [one for one in states if one.not_before <= loop.time()]
+            if not due:
+                wait_s = min((one.not_before - loop.time() for one in states), default=None)
+                await self._subscription.unsettled.wait(wait_s)
+                continue
+            try:
+                await work(due)
+            except Exception as error:  # noqa: BLE001 - the user is told
+                for state in due:
+                    self._back_off(state, error)
+            # A position that was found is for those who fetch; one that was not, for another of these tasks.
+            self._signal.notify()
+            self._subscription.unsettled.notify()
 
     # Where to begin.
 
@@ -204,14 +199,14 @@ class Positions:
         async def ask_one(node_id: int, partitions: list[TopicPartition]) -> None:
             try:
                 await ask(await self._cluster.broker(node_id), partitions)
-            except KafkaError as error:
+            except Exception as error:  # noqa: BLE001 - the user is told
                 for partition in partitions:
                     self._refused(by_partition[partition], error)
 
         await asyncio.gather(*[ask_one(node_id, led) for node_id, led in leaders.by_node.items()])
 
-    def _refused(self, state: PartitionState, error: KafkaError) -> None:
-        if error.retriable and error.code is not ErrorCode.UNKNOWN_LEADER_EPOCH:
+    def _refused(self, state: PartitionState, error: Exception) -> None:
+        if not (isinstance(error, KafkaError) and error.code is ErrorCode.UNKNOWN_LEADER_EPOCH):
             self._cluster.forget_leader(state.partition)
         self._back_off(state, error)
 

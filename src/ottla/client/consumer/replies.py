@@ -47,17 +47,18 @@ class Replies:
                 else:
                     self._take_data(state, data, asked, version)
 
-    def failed(self, partitions: Iterable[TopicPartition], error: KafkaError) -> None:
+    def failed(self, partitions: Iterable[TopicPartition], error: Exception) -> None:
         """No reply came: ask who leads these partitions, and try again after a while."""
         for partition in partitions:
             state = self._subscription.assigned.get(partition)
             self._cluster.forget_leader(partition)
             if state is not None:
                 self.back_off(state, error)
+        self._subscription.unsettled.notify()
 
-    def back_off(self, state: PartitionState, error: KafkaError) -> None:
+    def back_off(self, state: PartitionState, error: Exception) -> None:
         """Leave a partition alone for a while, or until the user knows if that cannot help."""
-        if error.retriable:
+        if isinstance(error, KafkaError) and error.retriable:
             state.failures += 1
             state.not_before = asyncio.get_running_loop().time() + self._cluster.backoff_s(state.failures)
         else:
@@ -104,9 +105,11 @@ class Replies:
             if leader is not None and leader.leader_id >= 0:
                 newer = Leader(leader.leader_id, leader.leader_epoch)
                 if self._cluster.picture.take_hint(partition, newer, endpoints):
+                    self._subscription.unsettled.notify()
                     return
             self._cluster.forget_leader(partition)
         self.back_off(state, error)
+        self._subscription.unsettled.notify()
 
     def _take_out_of_range(self, state: PartitionState, error: KafkaError) -> None:
         if state.has_records:
@@ -115,5 +118,6 @@ class Replies:
             state.not_before = asyncio.get_running_loop().time() + self._cluster.backoff_s(state.failures)
         elif self._resets:
             state.begin_at(Start.RESET)
+            self._subscription.unsettled.notify()
         else:
             self._subscription.fail(state, error)

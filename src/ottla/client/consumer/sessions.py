@@ -44,6 +44,11 @@ class FetchSession:
         self._told: dict[TopicPartition, Wanted] = {}
         self._by_id = False
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the broker remembers what is fetched, and sees to it that all partitions get their turn."""
+        return self._epoch != FULL
+
     def request(self, wanted: Mapping[TopicPartition, Wanted], version: int) -> FetchRequest:
         """What to tell the broker, so that it fetches just these."""
         by_id = version > LAST_VERSION_WITH_NAMES

@@ -13,6 +13,7 @@ from itertools import islice
 
 from ottla.client.consumer.chunk import Chunk
 from ottla.client.consumer.runs import Run
+from ottla.client.consumer.signal import Signal
 from ottla.client.errors import IllegalStateError
 from ottla.client.types import ConsumerRecord, OffsetAndMetadata, TopicPartition
 
@@ -247,6 +248,8 @@ class Subscription:
         self.assigned: dict[TopicPartition, PartitionState] = {}
         self.failed: dict[TopicPartition, PartitionState] = {}
         """Those that have an error for the user to see."""
+        self.unsettled = Signal()
+        """Notified when a leader or a position is to be found, or a position to be made sure of."""
         self.calls_waiting = 0
         """Calls of the user that wait for records. While there are any, he is not to be missed."""
         self._held: list[PartitionState] = []
@@ -262,6 +265,7 @@ class Subscription:
 
     def changed(self) -> None:
         """Tell those who watch."""
+        self.unsettled.notify()
         for called in self._watchers:
             called()
 

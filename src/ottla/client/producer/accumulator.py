@@ -16,7 +16,10 @@ from ottla.record.batch import HEADER_SIZE
 from ottla.wire.errors import KafkaError
 
 FIRST_BYTES = 16 * 1024
-"""What a new batch takes of the memory. It takes twice as much whenever that is full, up to `batch_size`."""
+"""What a new batch takes of the memory."""
+
+GROWTH = 4
+"""How many times as much it takes whenever that is full, up to `batch_size`."""
 
 KEPT_FAILURES = 1_000
 """How many failed batches are remembered until `flush`, the first ones."""
@@ -132,6 +135,8 @@ class Accumulator:
         self._lingering: deque[tuple[float, PartitionQueue, PendingBatch]] = deque()
         self._timer: asyncio.TimerHandle | None = None
         self._failed: list[PendingBatch] = []
+        self._flushing = 0
+        """How many wait until all is settled, and will be told what failed."""
 
     def queue(self, partition: TopicPartition) -> PartitionQueue:
         """The queue of a partition."""
@@ -152,12 +157,10 @@ class Accumulator:
     def size_of(self, builder: BatchBuilder, partition: TopicPartition) -> int:
         """What a new batch takes of the memory; MessageSizeTooLargeError if its first record is too large for any."""
         size, options = builder.batch_size, self._options
-        for name, limit in (
-            ("max_request_size", options.max_request_size),
-            ("buffer_memory", options.buffer_memory),
-        ):
-            if size > limit:
-                raise MessageSizeTooLargeError(f"a record to {partition} takes {size} bytes, above {name} = {limit}")
+        if size > options.max_request_size or size > options.buffer_memory:
+            name = "max_request_size" if size > options.max_request_size else "buffer_memory"
+            limit = getattr(options, name)
+            raise MessageSizeTooLargeError(f"a record to {partition} takes {size} bytes, above {name} = {limit}")
         return max(size, HEADER_SIZE + builder.limit)
 
     async def wait_for_memory(self, size: int) -> None:
@@ -186,21 +189,29 @@ class Accumulator:
                 self._timer = asyncio.get_running_loop().call_later(linger_ms / 1000, self._linger_over)
         return batch
 
-    def make_room(self, queue: PartitionQueue) -> None:
-        """A record did not fit in the open batch: let the batch grow, or close it."""
+    def grow(self, queue: PartitionQueue) -> bool:
+        """Let the open batch take more bytes, if it may and there is memory for them."""
         batch = queue.open
         assert batch is not None
-        builder = batch.builder
-        assert builder is not None
-        limit = builder.limit + HEADER_SIZE
-        step = min(limit, queue.batch_size - limit)
-        if step > 0 and self.memory.take(step):
-            batch.charged += step
-            builder.limit = limit + step - HEADER_SIZE
+        assert batch.builder is not None
+        limit = batch.builder.limit + HEADER_SIZE
+        step = min((GROWTH - 1) * limit, queue.batch_size - limit)
+        if step <= 0 or not self.memory.take(step):
+            return False
+        batch.charged += step
+        batch.builder.limit += step
+        return True
+
+    def make_room(self, queue: PartitionQueue) -> None:
+        """A record did not fit in the open batch: let the batch grow, or close it."""
+        if self.grow(queue):
             return
+        batch = queue.open
+        assert batch is not None
+        assert batch.builder is not None
+        if batch.builder.limit + HEADER_SIZE >= queue.batch_size:
+            queue.bytes_closed += queue.batch_size - batch.builder.batch_size
         queue.close()
-        if step <= 0:
-            queue.bytes_closed += queue.batch_size - builder.batch_size
         self._on_ready(queue)
 
     # Lingering.
@@ -236,7 +247,8 @@ class Accumulator:
         if error is None:
             self.records_sent += batch.count
         else:
-            log.warning("%d records to %s were not delivered: %s", batch.count, batch.partition, error)
+            if not self._flushing and not batch.is_noticed:
+                log.warning("%d records to %s were not delivered: %s", batch.count, batch.partition, error)
             self._failed = [one for one in self._failed if not one.is_noticed]
             if len(self._failed) < KEPT_FAILURES:
                 self._failed.append(batch)
@@ -252,9 +264,13 @@ class Accumulator:
         """Return when all that was taken before is settled."""
         self.hurry()
         last = self._serial
-        while pending := [batch for batch in self.unsettled if batch.serial <= last]:
-            for batch in pending:
-                await batch.watch(0)
+        self._flushing += 1
+        try:
+            while pending := [batch for batch in self.unsettled if batch.serial <= last]:
+                for batch in pending:
+                    await batch.watch(0)
+        finally:
+            self._flushing -= 1
 
     def take_failure(self) -> KafkaError | None:
         """The first failure that nobody knows of; all are forgotten."""

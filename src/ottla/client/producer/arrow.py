@@ -28,7 +28,11 @@ _PLACE = ("topic", "partition", "offset", "timestamp_type")
 
 
 class TableMetadata(NamedTuple):
-    """Where the rows of a table have gone."""
+    """Where the rows of a table have gone.
+
+    >>> TableMetadata(rows=2, offsets={TopicPartition("orders", 0): (7, 8)}).rows
+    2
+    """
 
     rows: int
     offsets: dict[TopicPartition, tuple[int, int]]
@@ -40,6 +44,18 @@ class TableDelivery:
     """What `send_arrow` gives: an awaitable with the table's metadata once all its rows are acknowledged.
 
     As with the delivery of a single record, a failure that nobody has asked for is raised by `flush` and `stop`.
+
+    >>> import pyarrow
+    >>> async def story(producer: "Producer") -> "TableDelivery":
+    ...     delivery = await producer.send_arrow(pyarrow.table({"value": ["one", "two"]}), "orders")
+    ...     print((await delivery).rows)
+    ...     return delivery
+    >>> delivery = run(story)
+    2
+    >>> delivery.done(), delivery.exception()
+    (True, None)
+    >>> delivery.result().offsets
+    {TopicPartition(topic='orders', partition=0): (0, 1)}
     """
 
     __slots__ = ("_added", "rows")
@@ -62,11 +78,29 @@ class TableDelivery:
         return self.result()
 
     def done(self) -> bool:
-        """Whether it is known what became of all rows."""
+        """Whether it is known what became of all rows.
+
+        >>> async def send_some(producer) -> bool:
+        ...     delivery = await producer.send_arrow(pyarrow.table({"value": [b"one", b"two"]}), "orders")
+        ...     await producer.flush()
+        ...     return delivery.done()
+        >>> import pyarrow
+        >>> run(send_some)
+        True
+        """
         return all(rows.batch.settled for rows in self._leaves())
 
     def result(self) -> TableMetadata:
-        """Where the rows went, or the first failure; `asyncio.InvalidStateError` while some are on their way."""
+        """Where the rows went, or the first failure; `asyncio.InvalidStateError` while some are on their way.
+
+        >>> async def send_some(producer) -> TableMetadata:
+        ...     delivery = await producer.send_arrow(pyarrow.table({"value": [b"one", b"two"]}), "orders")
+        ...     await producer.flush()
+        ...     return delivery.result()
+        >>> import pyarrow
+        >>> run(send_some).offsets
+        {TopicPartition(topic='orders', partition=0): (0, 1)}
+        """
         error = self.exception()
         if error is not None:
             raise error.with_traceback(None)
@@ -81,7 +115,16 @@ class TableDelivery:
         return TableMetadata(self.rows, offsets)
 
     def exception(self) -> KafkaError | None:
-        """Why some rows were not delivered; `asyncio.InvalidStateError` while some are on their way."""
+        """Why some rows were not delivered; `asyncio.InvalidStateError` while some are on their way.
+
+        >>> async def send_some(producer) -> bool:
+        ...     delivery = await producer.send_arrow(pyarrow.table({"value": [b"one", b"two"]}), "orders")
+        ...     await producer.flush()
+        ...     return delivery.exception() is None
+        >>> import pyarrow
+        >>> run(send_some)
+        True
+        """
         if not self.done():
             raise asyncio.InvalidStateError(f"some of the {self.rows} rows are on their way; await them")
         failure = None
@@ -131,6 +174,8 @@ async def _by_topic(
     table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
     if topic is None and "topic" not in table.schema.names:
         raise ValueError("give a topic, or a column 'topic'")
+    if topic is None and table.column("topic").null_count:
+        raise EncodeError("column 'topic' has nulls; give a topic for all rows, or one for each")
     for chunk in table.to_batches(max_chunksize=CHUNK_ROWS):
         if not chunk.num_rows:
             continue
@@ -139,8 +184,6 @@ async def _by_topic(
             continue
         names = chunk.column("topic").dictionary_encode()
         for number, selection in rows_by_partition(names.indices).items():
-            if number is None:
-                raise EncodeError("column 'topic' has nulls; give a topic for all rows, or for each")
             indices = pa.Array.from_buffers(pa.int64(), len(selection) // 8, [None, selection])
             name = names.dictionary[number].as_py()
             yield await intake.known(name), chunk if len(names.dictionary) == 1 else chunk.take(indices)

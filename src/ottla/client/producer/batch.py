@@ -218,6 +218,12 @@ class Delivery:
 
     It may be awaited more than once, by several tasks, or not at all; a failure that nobody has asked for is raised by
     `flush` and `stop`. Cancelling one who waits does not take the record back.
+
+    >>> async def story(producer: "Producer") -> None:
+    ...     deliveries = [await producer.send("orders", b"%d" % number) for number in range(3)]
+    ...     print([metadata.offset for metadata in await asyncio.gather(*deliveries)])
+    >>> run(story)
+    [0, 1, 2]
     """
 
     __slots__ = ("_batch", "_index", "_timestamp_ms")
@@ -245,11 +251,29 @@ class Delivery:
         return f"<Delivery to {batch.partition}, {state}>"
 
     def done(self) -> bool:
-        """Whether it is known what became of the record."""
+        """Whether it is known what became of the record.
+
+        >>> async def story(producer: "Producer") -> None:
+        ...     delivery = await producer.send("orders", b"two apples")
+        ...     print(delivery.done())
+        ...     await delivery
+        ...     print(delivery.done())
+        >>> run(story)
+        False
+        True
+        """
         return self._batch.find(self._index)[0].settled
 
     def result(self) -> RecordMetadata:
-        """Where the record went, or its failure; `asyncio.InvalidStateError` while it is on its way."""
+        """Where the record went, or its failure; `asyncio.InvalidStateError` while it is on its way.
+
+        >>> async def story(producer: "Producer") -> int:
+        ...     delivery = await producer.send("orders", b"two apples")
+        ...     await producer.flush()
+        ...     return delivery.result().offset
+        >>> run(story)
+        0
+        """
         error = self.exception()
         if error is not None:
             raise error.with_traceback(None)
@@ -261,7 +285,15 @@ class Delivery:
         return RecordMetadata(topic, partition, offset, self._timestamp_ms, CREATE_TIME)
 
     def exception(self) -> KafkaError | None:
-        """Why the record was not delivered, None if it was; `asyncio.InvalidStateError` while it is on its way."""
+        """Why the record was not delivered, None if it was; `asyncio.InvalidStateError` while it is on its way.
+
+        >>> async def story(producer: "Producer") -> KafkaError | None:
+        ...     delivery = await producer.send("orders", b"two apples")
+        ...     await producer.flush()
+        ...     return delivery.exception()
+        >>> print(run(story))
+        None
+        """
         batch, index = self._batch.find(self._index)
         if not batch.settled:
             raise asyncio.InvalidStateError(f"the record to {batch.partition} is on its way; await it")
@@ -269,7 +301,15 @@ class Delivery:
         return batch.error
 
     def add_done_callback(self, callback: "Callable[[Delivery], object]") -> None:
-        """Have the event loop call something with this delivery as soon as it is done."""
+        """Have the event loop call something with this delivery as soon as it is done.
+
+        >>> async def story(producer: "Producer") -> None:
+        ...     delivery = await producer.send("orders", b"two apples")
+        ...     delivery.add_done_callback(lambda delivery: print(delivery.result().offset))
+        ...     await delivery
+        >>> run(story)
+        0
+        """
         batch, index = self._batch.find(self._index)
         batch.noticed.add(index)
         batch.watch(index).add_done_callback(lambda _: callback(self))

@@ -12,7 +12,6 @@ from ottla.client.producer.batch import Delivery, Rows
 from ottla.client.producer.options import ProducerOptions
 from ottla.client.producer.partitioners import PartitionerFunction, Routes
 from ottla.ports import Chance
-from ottla.record.batch import HEADER_SIZE
 from ottla.wire.errors import KafkaError
 
 Headers = Iterable[tuple[str, bytes | None]]
@@ -85,15 +84,20 @@ class Intake:
     ) -> Delivery:
         """Take a record where there is no open batch that it fits in. The queue is given if it is known already."""
         accumulator = self.accumulator
+        if queue is not None and queue.open is not None and accumulator.grow(queue):
+            index = queue.open.append(timestamp_ms, key, value, headers)
+            if index is not None:
+                queue.open.has_headers = queue.open.has_headers or bool(headers)
+                return Delivery(queue.open, index, timestamp_ms)
         await self.give_way()
         routes = await self.known(topic)
         if queue is None:
             queue = routes.of(key, partition)
-        sticky = queue is routes.current and partition is None
+        free = partition is None and routes.is_free(key)
         charged = 0
         try:
             while True:
-                if sticky:
+                if free:
                     queue = routes.stick()
                 batch = queue.open
                 if batch is not None:
@@ -169,7 +173,7 @@ class Intake:
         largest = queue.batch_size
         if largest == options.batch_size:
             largest = max(largest, min(ROWS_BYTES, options.max_request_size, options.buffer_memory))
-        return min(largest, max(estimate, FIRST_BYTES)) + HEADER_SIZE
+        return min(largest, max(estimate, FIRST_BYTES))
 
     async def give_way(self) -> None:
         """Let the event loop run now and then, however fast records come: it is what sends them."""

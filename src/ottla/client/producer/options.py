@@ -25,7 +25,7 @@ class ProducerOptions(ClientOptions):
     compression_type: str | None = None
     compression_level: int | None = None
     linger_ms: float = 0
-    batch_size: int = 128 * 1024
+    batch_size: int = 256 * 1024
     max_request_size: int = 1024 * 1024
     buffer_memory: int = 32 * 1024 * 1024
     max_block_ms: int = 60_000

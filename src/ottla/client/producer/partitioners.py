@@ -108,10 +108,17 @@ class Routes:
             return self._named(partition)
         if self.function is not None:
             return self._named(self.function(key, self.partitions, self._available()))
-        # librdkafka takes an empty key for none.
-        if self._by_key is None or key is None or (not key and self._by_key is crc32_partition):
+        if self._by_key is None or key is None or self._is_none(key):
             return self.stick()
         return self.queues[self._by_key(key, len(self.queues))]
+
+    def is_free(self, key: bytes | None) -> bool:
+        """Whether a record may go to any partition, unless one is named."""
+        return self.function is None and (self._by_key is None or key is None or self._is_none(key))
+
+    def _is_none(self, key: bytes) -> bool:
+        """Whether a key counts as none: librdkafka takes an empty one for that."""
+        return not key and self.method == "crc32"
 
     def stick(self) -> PartitionQueue:
         """Where records without a key go: to another partition than before if that has got its share."""

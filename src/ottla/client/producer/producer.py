@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientClosedError, RequestTimedOutError, UnsupportedVersionError
 from ottla.client.options import BootstrapServers
+from ottla.client.producer.arrow import TableDelivery, send_table
 from ottla.client.producer.batch import Delivery
 from ottla.client.producer.identity import obtain_identity
 from ottla.client.producer.intake import Headers, Intake
@@ -21,8 +22,6 @@ from ottla.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from ottla.client.producer.arrow import TableDelivery
 
 Serializer = Callable[[Any], bytes]
 
@@ -61,7 +60,7 @@ class Producer:
         compression_type: str | None = None,
         compression_level: int | None = None,
         linger_ms: float = 0,
-        batch_size: int = 128 * 1024,
+        batch_size: int = 256 * 1024,
         max_request_size: int = 1024 * 1024,
         buffer_memory: int = 32 * 1024 * 1024,
         max_block_ms: int = 60_000,
@@ -130,7 +129,17 @@ class Producer:
             log.warning("the producer stopped with records that were not delivered: %s", failure)
 
     async def start(self) -> Self:
-        """Connect, and get an identity for idempotent writes."""
+        """Connect, and get an identity for idempotent writes.
+
+        >>> async def story() -> int:
+        ...     producer = await Producer(bootstrap_servers=servers).start()
+        ...     metadata = await producer.send_and_wait("orders", b"two apples")
+        ...     await producer.stop()
+        ...     return metadata.offset
+        >>> servers = broker.bootstrap_servers
+        >>> asyncio.run(story())
+        0
+        """
         if self._sender is not None:
             return self
         cluster = Cluster(self._options, chance=self._chance)
@@ -156,10 +165,18 @@ class Producer:
                 raise
             if self._options.enable_idempotence:
                 raise UnsupportedVersionError("the broker is too old for enable_idempotence=True") from error
-            log.warning("the broker is too old for idempotent writes; a record that is sent again may be stored twice")
+            log.info("the broker is too old for idempotent writes; a record that is sent again may be stored twice")
 
     async def stop(self) -> None:
-        """Send all that was taken, and disconnect. Raises what `flush` raises, once disconnected."""
+        """Send all that was taken, and disconnect. Raises what `flush` raises, once disconnected.
+
+        >>> async def story(producer: Producer) -> bool:
+        ...     delivery = await producer.send("orders", b"two apples")
+        ...     await producer.stop()
+        ...     return delivery.done()
+        >>> run(story)
+        True
+        """
         cluster, sender = self._cluster, self._sender
         if cluster is None or sender is None:
             return
@@ -172,7 +189,10 @@ class Producer:
             await cluster.close()
 
     async def close(self) -> None:
-        """The same as `stop`."""
+        """The same as `stop`.
+
+        >>> run(lambda producer: producer.close())
+        """
         await self.stop()
 
     # Sending.
@@ -191,15 +211,25 @@ class Producer:
         It waits for what has to be known of the topic, and for room while `buffer_memory` bytes wait to be
         acknowledged: at most `max_block_ms`, after which it raises `BufferFullError`. The record goes to `partition`,
         or where the partitioner says. Without a timestamp it gets the present time. A value of None is a tombstone.
+
+        >>> async def story(producer: Producer) -> None:
+        ...     for number in range(3):
+        ...         await producer.send("orders", b"%d apples" % number, key=b"alice", headers=[("trace", b"a1")])
+        ...     await producer.flush()
+        ...     print(producer.records_sent)
+        >>> run(story)
+        3
         """
-        if self._value_serializer is not None and value is not None:
-            value = self._value_serializer(value)
-        if self._key_serializer is not None and key is not None:
-            key = self._key_serializer(key)
-        if type(value) is not bytes and value is not None:
-            value = as_bytes(value, "value")
-        if type(key) is not bytes and key is not None:
-            key = as_bytes(key, "key")
+        if value is not None:
+            if self._value_serializer is not None:
+                value = self._value_serializer(value)
+            if value.__class__ is not bytes and value is not None:
+                value = as_bytes(value, "value")
+        if key is not None:
+            if self._key_serializer is not None:
+                key = self._key_serializer(key)
+            if key.__class__ is not bytes and key is not None:
+                key = as_bytes(key, "key")
         if timestamp_ms is None:
             timestamp_ms = self._now_ms()
         if headers is None:
@@ -232,14 +262,18 @@ class Producer:
         timestamp_ms: int | None = None,
         headers: Headers | None = None,
     ) -> RecordMetadata:
-        """Send a record and wait until it is acknowledged."""
+        """Send a record and wait until it is acknowledged.
+
+        >>> run(lambda producer: producer.send_and_wait("orders", b"two apples", timestamp_ms=1_700_000_000_000))
+        RecordMetadata(topic='orders', partition=0, offset=0, timestamp=1700000000000, timestamp_type=0)
+        """
         delivery = await self.send(topic, value, key, partition, timestamp_ms, headers)
         self._running.hasten()
         return await delivery
 
     async def send_arrow(
         self, table: "pa.Table | pa.RecordBatch", topic: str | None = None, *, partition: int | None = None
-    ) -> "TableDelivery":
+    ) -> TableDelivery:
         """Take all rows of a table, and give an awaitable that tells where they went.
 
         The columns are `value` and any of `key`, `timestamp`, `headers`, `topic` and `partition`, as `read_table` gives
@@ -247,9 +281,15 @@ class Producer:
         records would go, and those of a partition stay in order. Needs pyarrow.
 
         It returns when all rows are in batches, so it waits for room as `send` does, batch by batch.
-        """
-        from ottla.client.producer.arrow import send_table
 
+        >>> import pyarrow
+        >>> async def story(producer: Producer) -> None:
+        ...     table = pyarrow.table({"key": ["alice", "bob"], "value": ["two apples", "a pear"]})
+        ...     delivery = await producer.send_arrow(table, "orders")
+        ...     print(await delivery)
+        >>> run(story)
+        TableMetadata(rows=2, offsets={TopicPartition(topic='orders', partition=0): (0, 1)})
+        """
         return await send_table(self._taking, table, topic, partition, self._now_ms())
 
     async def flush(self, timeout_ms: int | None = None) -> None:
@@ -257,6 +297,13 @@ class Producer:
 
         Raises the first failure that nobody has awaited, so that no record is lost unnoticed; or
         `RequestTimedOutError`, after which all are still on their way.
+
+        >>> async def story(producer: Producer) -> bool:
+        ...     delivery = await producer.send("orders", b"two apples")
+        ...     await producer.flush()
+        ...     return delivery.done()
+        >>> run(story)
+        True
         """
         accumulator = self._running.accumulator
         try:
@@ -272,12 +319,20 @@ class Producer:
             raise failure.with_traceback(None)
 
     async def partitions_for(self, topic: str) -> set[int]:
-        """The partitions of a topic."""
+        """The partitions of a topic.
+
+        >>> run(lambda producer: producer.partitions_for("orders"))
+        {0}
+        """
         return set((await self._taking.known(topic)).partitions)
 
     @property
     def records_sent(self) -> int:
-        """How many records have been acknowledged, or with acks=0 handed over."""
+        """How many records have been acknowledged, or with acks=0 handed over.
+
+        >>> run(lambda producer: producer.records_sent)
+        0
+        """
         return 0 if self._sender is None else self._sender.accumulator.records_sent
 
     @property

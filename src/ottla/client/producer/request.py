@@ -1,6 +1,6 @@
 """Batches as a Produce request of any version, and what a broker answers."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ottla.client.errors import UnsupportedCompressionTypeError, UnsupportedForMessageFormatError
@@ -28,6 +28,10 @@ _LIMIT = 2**28
 _NAMED_RECORDS = 3
 
 
+Sent = dict[tuple[str | bytes, int], PendingBatch]
+"""The batches of a request by what its version calls their topic, and by partition."""
+
+
 class Answer(NamedTuple):
     """What a broker says of one partition."""
 
@@ -39,10 +43,12 @@ class Answer(NamedTuple):
     """Who leads the partition by now, if that is why it was refused and the broker knows."""
 
 
-def version_for(version: int, topics: Iterable[str], picture: Picture) -> int:
+def version_for(version: int, batches: Sequence[PendingBatch], picture: Picture) -> int:
     """The version to use with a broker that has `version`: topics without an id can only be named in older ones."""
-    if version > LAST_VERSION_WITH_NAMES and any(picture.topic_id(topic) == NO_TOPIC_ID for topic in topics):
-        return LAST_VERSION_WITH_NAMES
+    if version > LAST_VERSION_WITH_NAMES:
+        for batch in batches:
+            if picture.topic_id(batch.partition.topic) == NO_TOPIC_ID:
+                return LAST_VERSION_WITH_NAMES
     return version
 
 
@@ -62,31 +68,42 @@ def payload(batch: PendingBatch, version: int) -> bytes:
 
 
 def produce_request(
-    parts: Sequence[tuple[TopicPartition, bytes]], acks: int, timeout_ms: int, picture: Picture
-) -> ProduceRequest:
+    parts: Sequence[tuple[PendingBatch, bytes]], version: int, acks: int, timeout_ms: int, picture: Picture
+) -> tuple[ProduceRequest, Sent]:
     """A request with one batch for each of some partitions."""
+    request = ProduceRequest(acks=acks, timeout_ms=timeout_ms)
+    sent: Sent = {}
     topics: dict[str, TopicProduceData] = {}
-    for partition, data in parts:
-        topic = topics.get(partition.topic)
+    for batch, data in parts:
+        name, index = batch.partition
+        topic = topics.get(name)
         if topic is None:
-            topic_id = picture.topic_id(partition.topic)
-            topic = topics[partition.topic] = TopicProduceData(name=partition.topic, topic_id=topic_id)
-        topic.partition_data.append(PartitionProduceData(index=partition.partition, records=data))
-    return ProduceRequest(acks=acks, timeout_ms=timeout_ms, topic_data=list(topics.values()))
+            topic = topics[name] = TopicProduceData(name=name, topic_id=picture.topic_id(name))
+            request.topic_data.append(topic)
+        topic.partition_data.append(PartitionProduceData(index=index, records=data))
+        sent[topic.topic_id if version > LAST_VERSION_WITH_NAMES else name, index] = batch
+    return request, sent
 
 
-def answers(
-    response: ProduceResponse, version: int, names: dict[bytes, str]
-) -> Iterator[tuple[TopicPartition, Answer]]:
-    """What a response says, partition by partition. `names` are those of the ids that the request had."""
+def answers(response: ProduceResponse, version: int, sent: Sent) -> Iterator[tuple[PendingBatch, Answer | None]]:
+    """What a response says of each batch; None for those that it leaves out."""
+    missing = dict(sent)
     for topic in response.responses:
-        name = topic.name if version <= LAST_VERSION_WITH_NAMES else names.get(topic.topic_id, "")
+        name = topic.topic_id if version > LAST_VERSION_WITH_NAMES else topic.name
         for one in topic.partition_responses:
-            partition = TopicPartition(name, one.index)
-            hint = one.current_leader
-            leader = None if hint is None or hint.leader_id < 0 else Leader(hint.leader_id, hint.leader_epoch)
-            message = _reason(partition, one) if one.error_code else ""
-            yield partition, Answer(one.error_code, message, one.base_offset, one.log_append_time_ms, leader)
+            batch = missing.pop((name, one.index), None)
+            if batch is not None:
+                yield batch, _answer(batch.partition, one)
+    for batch in missing.values():
+        yield batch, None
+
+
+def _answer(partition: TopicPartition, answer: PartitionProduceResponse) -> Answer:
+    if not answer.error_code:
+        return Answer(0, "", answer.base_offset, answer.log_append_time_ms, None)
+    hint = answer.current_leader
+    leader = None if hint is None or hint.leader_id < 0 else Leader(hint.leader_id, hint.leader_epoch)
+    return Answer(answer.error_code, _reason(partition, answer), answer.base_offset, answer.log_append_time_ms, leader)
 
 
 def _reason(partition: TopicPartition, answer: PartitionProduceResponse) -> str:

@@ -8,60 +8,44 @@ be waited for, a connection, a leader, an identity, is done by a task meanwhile,
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Coroutine, Iterable
 from functools import partial
 from typing import Any
 
 from ottla.client.cluster import Cluster
-from ottla.client.errors import DeliveryTimedOutError, error_of
 from ottla.client.picture import NO_LEADER
 from ottla.client.producer.accumulator import Accumulator, PartitionQueue
 from ottla.client.producer.batch import PendingBatch
-from ottla.client.producer.idempotence import NOBODY, Verdict, judge
+from ottla.client.producer.idempotence import NOBODY
 from ottla.client.producer.identity import obtain_identity
 from ottla.client.producer.options import ProducerOptions
+from ottla.client.producer.outcomes import Outcomes
 from ottla.client.producer.request import (
     FIRST_VERSION_WITH_BATCHES,
-    Answer,
+    Sent,
     answers,
     payload,
     produce_request,
     version_for,
 )
 from ottla.net import Connection, ConnectionLostError, MalformedReplyError
-from ottla.wire.api.produce import NodeEndpoint, ProduceRequest
-from ottla.wire.errors import ErrorCode, KafkaError
+from ottla.wire.api.produce import ProduceRequest, ProduceResponse
+from ottla.wire.errors import KafkaError
 
 log = logging.getLogger(__name__)
-
-_MOVED = frozenset(
-    {
-        ErrorCode.NOT_LEADER_OR_FOLLOWER,
-        ErrorCode.LEADER_NOT_AVAILABLE,
-        ErrorCode.FENCED_LEADER_EPOCH,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.NETWORK_EXCEPTION,
-        ErrorCode.REQUEST_TIMED_OUT,
-        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-    }
-)
-"""After these it is asked again who leads the partition."""
-
-_REPLACED = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_TOPIC_ID)
-"""The topic was deleted and made again."""
-
-_SMALLEST_BATCH = 1024
 
 
 class _Lane:
     """The way to one broker."""
 
-    __slots__ = ("busy", "connection", "in_flight", "node_id", "ready")
+    __slots__ = ("busy", "connection", "in_flight", "node_id", "ready", "version")
 
     def __init__(self, node_id: int) -> None:
         self.node_id = node_id
         self.ready: deque[PartitionQueue] = deque()
         self.connection: Connection | None = None
+        self.version = 0
+        """Of Produce, the latest that both sides have."""
         self.in_flight = 0
         self.busy = False
         """Whether a task has to be done before anything can be sent."""
@@ -73,7 +57,9 @@ class Sender:
     def __init__(self, cluster: Cluster, options: ProducerOptions) -> None:
         self._cluster = cluster
         self._options = options
+        self._acks = options.required_acks
         self.accumulator = Accumulator(options, self.add)
+        self._outcomes = Outcomes(cluster, self.accumulator, options, self.add)
         self.identity = NOBODY
         """The newest of this producer; nobody if it is not idempotent."""
         self._ready: deque[PartitionQueue] = deque()
@@ -83,7 +69,6 @@ class Sender:
         self._tasks: set[asyncio.Task[None]] = set()
         self._scheduled = False
         self._closed = False
-        self._expiry: asyncio.TimerHandle | None = None
         self._loop = asyncio.get_running_loop()
 
     def add(self, queue: PartitionQueue) -> None:
@@ -103,8 +88,7 @@ class Sender:
     async def close(self, error: KafkaError) -> None:
         """Stop sending; what is not settled fails."""
         self._closed = True
-        if self._expiry is not None:
-            self._expiry.cancel()
+        self._outcomes.close()
         self.accumulator.close(error)
         for task in self._tasks:
             task.cancel()
@@ -120,8 +104,7 @@ class Sender:
         self._scheduled = False
         if self._closed:
             return
-        if self._expiry is None:
-            self._watch_deadlines()
+        self._outcomes.watch_deadlines()
         ready, self._ready = self._ready, deque()
         for queue in ready:
             self._assign(queue)
@@ -214,175 +197,65 @@ class Sender:
 
     def _send(self, lane: _Lane, connection: Connection, taken: list[PendingBatch]) -> None:
         picture = self._cluster.picture
-        try:
-            version = connection.version_of(ProduceRequest)
-        except KafkaError as error:
-            for batch in taken:
-                self._fail(batch, error)
-            return
-        if version < FIRST_VERSION_WITH_BATCHES and self.accumulator.idempotent:
-            # It gave out an identity, so it is not that old: it was taken for so when a connection was cut early.
-            lane.connection = None
-            self._start(connection.close())
-            for batch in taken:
-                self._come_back(batch, ConnectionLostError(f"{connection.broker} was not understood"), doubtful=False)
-            return
-        version = version_for(version, {batch.partition.topic for batch in taken}, picture)
-        sent: list[PendingBatch] = []
-        parts = []
+        version = version_for(lane.version, taken, picture)
+        parts: list[tuple[PendingBatch, bytes]] = []
         for batch in taken:
             try:
-                parts.append((batch.partition, payload(batch, version)))
-                sent.append(batch)
+                parts.append((batch, payload(batch, version)))
             except KafkaError as error:
-                self._fail(batch, error)
-        if not sent:
+                self._outcomes.fail(batch, error)
+        if not parts:
             return
-        options = self._options
-        request = produce_request(parts, options.required_acks, options.request_timeout_ms, picture)
-        if options.required_acks == 0:
+        request, sent = produce_request(parts, version, self._acks, self._options.request_timeout_ms, picture)
+        if self._acks == 0:
             lane.busy = True
             self._start(self._tell(lane, connection, request, version, sent))
             return
-        names = {topic.topic_id: topic.name for topic in request.topic_data}
         try:
-            answer = connection.post(request, version=version)
+            reply = connection.post(request, version=version)
         except ConnectionLostError as error:
-            for batch in sent:
-                self._come_back(batch, error, doubtful=False)
+            for batch in sent.values():
+                self._outcomes.come_back(batch, error, doubtful=False)
             return
         lane.in_flight += 1
-        answer.add_done_callback(partial(self._answered, lane, version, sent, names))
+        reply.add_done_callback(partial(self._answered, lane, version, sent))
 
     async def _tell(
-        self, lane: _Lane, connection: Connection, request: ProduceRequest, version: int, sent: list[PendingBatch]
+        self, lane: _Lane, connection: Connection, request: ProduceRequest, version: int, sent: Sent
     ) -> None:
         try:
             await connection.tell(request, version=version)
         except ConnectionLostError as error:
-            for batch in sent:
-                self._come_back(batch, error, doubtful=False)
+            for batch in sent.values():
+                self._outcomes.come_back(batch, error, doubtful=False)
         else:
-            for batch in sent:
-                self._written(batch, -1, -1)
+            for batch in sent.values():
+                self._outcomes.written(batch, -1, -1)
         finally:
             self._free(lane)
 
     # From answers to queues.
 
-    def _answered(
-        self,
-        lane: _Lane,
-        version: int,
-        sent: list[PendingBatch],
-        names: dict[bytes, str],
-        reply: "asyncio.Future[Any]",
-    ) -> None:
+    def _answered(self, lane: _Lane, version: int, sent: Sent, reply: "asyncio.Future[Any]") -> None:
         lane.in_flight -= 1
         if self._closed or reply.cancelled():
             return
         error = reply.exception()
         if error is not None:
             assert isinstance(error, KafkaError), f"a request failed with {error!r}"
-            for batch in sent:
-                self._come_back(batch, error, doubtful=True)
+            for batch in sent.values():
+                self._outcomes.come_back(batch, error, doubtful=True)
         else:
-            response = reply.result()
-            found = dict(answers(response, version, names))
-            for batch in sent:
-                answer = found.get(batch.partition)
+            response: ProduceResponse = reply.result()
+            for batch, answer in answers(response, version, sent):
                 if answer is None:
-                    error = MalformedReplyError(f"the reply to a Produce says nothing of {batch.partition}")
-                    self._come_back(batch, error, doubtful=True)
+                    silence = MalformedReplyError(f"the reply to a Produce says nothing of {batch.partition}")
+                    self._outcomes.come_back(batch, silence, doubtful=True)
                 elif not answer.code:
-                    self._written(batch, answer.base_offset, answer.append_time)
+                    self._outcomes.written(batch, answer.base_offset, answer.append_time)
                 else:
-                    self._refused(batch, answer, response.node_endpoints)
+                    self._outcomes.refused(batch, answer, response.node_endpoints)
         self._serve(lane)
-
-    def _written(self, batch: PendingBatch, base_offset: int, append_time: int) -> None:
-        queue = batch.queue
-        queue.in_flight.remove(batch)
-        queue.failures = 0
-        if queue.sequences is not None:
-            queue.sequences.confirm(batch)
-        if not batch.settled:
-            self.accumulator.settle(batch, None, base_offset, append_time)
-        self._continue(queue)
-
-    def _refused(self, batch: PendingBatch, answer: Answer, endpoints: Sequence[NodeEndpoint]) -> None:
-        error = error_of(answer.code, answer.message)
-        verdict = judge(error.code, batch)
-        queue = batch.queue
-        if verdict is Verdict.WRITTEN:
-            self._written(batch, answer.base_offset, answer.append_time)
-        elif verdict is Verdict.FAILED or batch.settled:
-            self._fail(batch, error)
-        elif verdict is Verdict.SPLIT:
-            self._split(batch)
-        elif verdict is Verdict.REFUSED:
-            assert queue.sequences is not None
-            queue.sequences.refuse(batch, error.code)
-            self._come_back(batch, error, doubtful=False)
-        else:
-            hinted = answer.leader is not None and self._cluster.picture.take_hint(
-                queue.partition, answer.leader, endpoints
-            )
-            self._come_back(batch, error, doubtful=False, at_once=hinted)
-
-    def _come_back(self, batch: PendingBatch, error: KafkaError, *, doubtful: bool, at_once: bool = False) -> None:
-        """A batch is to be sent again, once all of its partition that is under way is answered."""
-        queue = batch.queue
-        batch.doubtful = batch.doubtful or doubtful
-        if batch.settled:
-            self._fail(batch, error)
-            return
-        queue.in_flight.remove(batch)
-        queue.returned.append(batch)
-        queue.last_error = error
-        if error.code in _REPLACED:
-            self._cluster.picture.forget_topic(queue.partition.topic)
-        elif error.code in _MOVED and not at_once:
-            self._cluster.picture.forget_leader(queue.partition)
-        log.info("a batch to %s will be sent again: %s", queue.partition, error)
-        self._continue(queue, after=None if at_once else error)
-
-    def _split(self, batch: PendingBatch) -> None:
-        queue = batch.queue
-        assert batch.data is not None
-        size = len(batch.data)
-        log.info("a batch of %d bytes is too large for %s, and is sent in two", size, queue.partition)
-        queue.batch_size = max(_SMALLEST_BATCH, min(queue.batch_size, size // 2))
-        parts = batch.split()
-        self.accumulator.replace(batch, parts)
-        queue.in_flight.remove(batch)
-        if queue.sequences is not None:
-            queue.sequences.split(batch, parts, [*queue.in_flight, *queue.returned, *queue.waiting])
-        queue.returned.extend(parts)
-        self._continue(queue)
-
-    def _fail(self, batch: PendingBatch, error: KafkaError) -> None:
-        queue = batch.queue
-        if batch in queue.in_flight:
-            queue.in_flight.remove(batch)
-        queue.drop(batch)
-        if not batch.settled:
-            self.accumulator.settle(batch, error)
-        self._continue(queue)
-
-    def _continue(self, queue: PartitionQueue, after: KafkaError | None = None) -> None:
-        """Let a queue go on; after an error that may pass, a little later."""
-        if after is not None and not queue.resting:
-            queue.resting = True
-            queue.failures += 1
-            self._loop.call_later(self._cluster.backoff_s(queue.failures), self._wake, queue)
-        queue.regroup()
-        if not queue.resting and queue.next_batch() is not None:
-            self.add(queue)
-
-    def _wake(self, queue: PartitionQueue) -> None:
-        queue.resting = False
-        self._continue(queue)
 
     # What has to be waited for.
 
@@ -404,7 +277,13 @@ class Sender:
     async def _connect(self, lane: _Lane) -> None:
         lane.connection = None
         try:
-            lane.connection = await self._cluster.broker(lane.node_id)
+            connection = await self._cluster.broker(lane.node_id)
+            lane.version = connection.version_of(ProduceRequest)
+            if lane.version < FIRST_VERSION_WITH_BATCHES and self.accumulator.idempotent:
+                # It gave out an identity, so it is not that old: it was taken for so when a connection was cut early.
+                await connection.close()
+                raise ConnectionLostError(f"{connection.broker} was not understood")
+            lane.connection = connection
         except KafkaError as error:
             queues = list(lane.ready)
             lane.ready.clear()
@@ -442,29 +321,8 @@ class Sender:
             queue.listed = False
             if error is not None and not error.retriable:
                 for batch in list(queue.waiting):
-                    self._fail(batch, error)
+                    self._outcomes.fail(batch, error)
                 continue
             if error is not None:
                 queue.last_error = error
-            self._continue(queue, after=error)
-
-    # Deadlines.
-
-    def _watch_deadlines(self) -> None:
-        earliest = min((batch.deadline for batch in self.accumulator.unsettled), default=None)
-        self._expiry = None if earliest is None else self._loop.call_at(earliest, self._expire)
-
-    def _expire(self) -> None:
-        now = self._loop.time()
-        for batch in list(self.accumulator.unsettled):
-            if batch.deadline <= now:
-                queue = batch.queue
-                why = "" if queue.last_error is None else f"; the last error was {queue.last_error}"
-                error = DeliveryTimedOutError(
-                    f"{batch.count} records to {batch.partition} were not acknowledged within delivery_timeout_ms = "
-                    f"{self._options.delivery_timeout_ms}, and may have been written nevertheless{why}"
-                )
-                queue.drop(batch)
-                self.accumulator.settle(batch, error)
-                self._continue(queue)
-        self._watch_deadlines()
+            self._outcomes.resume(queue, after=error)

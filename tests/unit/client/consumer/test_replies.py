@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -55,7 +56,7 @@ class Reading:
     def state(self) -> PartitionState:
         return self.subscription.state(PLACE)
 
-    def take(self, version: int = 18, offset: int = 5, endpoint: NodeEndpoint | None = None, **data: object) -> None:
+    def take(self, version: int = 18, offset: int = 5, endpoint: NodeEndpoint | None = None, **data: Any) -> None:
         answer = PartitionData(partition_index=0, **data)
         topic = FetchableTopicResponse(topic="t", topic_id=TOPIC_ID, partitions=[answer])
         endpoints = [] if endpoint is None else [endpoint]

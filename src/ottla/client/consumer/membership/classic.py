@@ -6,6 +6,7 @@ A task joins and follows the group; while it is a member, another sends heartbea
 import asyncio
 import logging
 from collections.abc import Iterable
+from contextlib import suppress
 
 from ottla.assign.classic import subscribed_topics
 from ottla.client.cluster import Cluster
@@ -26,7 +27,10 @@ from ottla.net import Connection
 from ottla.wire.api.heartbeat import HeartbeatRequest
 from ottla.wire.errors import ErrorCode, KafkaError
 
+LEARN_ID_TIMEOUT_S = 1.0
 LEAVE_TIMEOUT_S = 5.0
+LEAVE_RETRY_MS = 1_000
+"""How long to try again to say goodbye. A group that does not hear it waits for the end of the session."""
 
 _FORGOTTEN = (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.ILLEGAL_GENERATION)
 
@@ -66,6 +70,7 @@ class ClassicMembership:
         self._is_stable = False
         self._is_joining = False
         self._pulse: Pulse | None = None
+        self._urgent = Signal()
         self._wanted = Signal()
         self._changed = Signal()
         self._tasks: list[asyncio.Task[None]] = []
@@ -96,12 +101,19 @@ class ClassicMembership:
             self._give_up(error_of(code, f"member {identity.instance_id!r} of group {self._options.group_id!r}"))
         elif code in _FORGOTTEN:
             self._lose(f"the coordinator says {ErrorCode(code).name}", keep_id=code != ErrorCode.UNKNOWN_MEMBER_ID)
-        else:
-            self._follow_call()
+        elif self._pulse is not None:
+            # It may be over by now: the next heartbeat will tell.
+            self._pulse.hurry(asyncio.get_running_loop().time())
+            self._urgent.notify()
 
     async def settled(self, since: Identity) -> None:
-        """Wait until no rebalance goes on, and the identity is another one than that."""
-        while self.failure is None and self._closing is None and (not self._is_stable or self._identity == since):
+        """Wait until no rebalance goes on."""
+        while self.failure is None and self._closing is None and not self._is_stable:
+            await self._changed.wait()
+
+    async def renewed(self, since: Identity) -> None:
+        """Wait until a join that is on its way is answered."""
+        while self._is_joining:
             await self._changed.wait()
 
     async def close(self, *, reason: str, is_lost: bool = False) -> None:
@@ -123,7 +135,8 @@ class ClassicMembership:
 
     @property
     def _must_join(self) -> bool:
-        return self._why_rejoin is not None or self._is_called or self._is_lost or self._fatal is not None
+        is_needed = self._why_rejoin is not None or self._is_called or self._is_lost or self._fatal is not None
+        return is_needed and self._closing is None
 
     async def _rebalance(self) -> None:
         failures = 0
@@ -159,6 +172,7 @@ class ClassicMembership:
             given = await self._sync(joined)
         finally:
             self._is_joining = False
+            self._changed.notify()
         self._heart = spawn(self._beat(joined.identity), self._report)
         await self._take(joined, given)
 
@@ -171,6 +185,7 @@ class ClassicMembership:
                 return await join(connection, self._options, self._identity, offered, reason)
             except MemberIdGivenError as given:
                 self._identity = self._identity._replace(member_id=given.member_id)
+                self._changed.notify()
                 return await join(connection, self._options, self._identity, offered, reason)
 
         return await self._coordinators.ask(self._options.group_id, ask, lane=Lane.JOIN)
@@ -199,6 +214,8 @@ class ClassicMembership:
             await self._handover.revoke_all()
 
     async def _take(self, joined: Joined, given: dict[str, tuple[int, ...]]) -> None:
+        if self._closing is not None:
+            return
         self._last_assignment, self._last_generation = given, joined.identity.generation
         wanted = {TopicPartition(topic, number) for topic, numbers in given.items() for number in numbers}
         going = self._subscription.assigned.keys() - wanted
@@ -227,7 +244,8 @@ class ClassicMembership:
             check(response.error_code, f"heartbeat of {identity.member_id!r} in group {options.group_id!r}")
 
         while not pulse.has_ended(loop.time()):
-            await asyncio.sleep(min(pulse.wait_s(loop.time()), pulse.left_s(loop.time())))
+            while (wait_s := min(pulse.wait_s(loop.time()), pulse.left_s(loop.time()))) > 0:
+                await self._urgent.wait(wait_s)
             try:
                 async with asyncio.timeout(pulse.left_s(loop.time())):
                     await self._coordinators.ask(options.group_id, send)
@@ -298,11 +316,20 @@ class ClassicMembership:
         await self._leave(f"the membership has failed: {error}")
 
     async def _close(self, reason: str, is_lost: bool) -> None:
-        await stop(self._tasks)
+        # A join that is on its way is let be: the last commit may need the identity that it brings.
         await self._handover.revoke_all(is_lost=is_lost or self._is_lost, is_last=True)
+        await self._learn_id()
+        await stop(self._tasks)
         await self._stop_heart()
         await self._leave(reason)
         self._changed.notify()
+
+    async def _learn_id(self) -> None:
+        """Wait for the id that the coordinator is about to give: the group would wait for whoever it was given to."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LEARN_ID_TIMEOUT_S):
+                while self._is_joining and not self._identity.member_id:
+                    await self._changed.wait()
 
     async def _leave(self, reason: str) -> None:
         group_id = self._options.group_id
@@ -312,7 +339,12 @@ class ClassicMembership:
             return
         try:
             async with asyncio.timeout(LEAVE_TIMEOUT_S):
-                await self._coordinators.ask(group_id, lambda connection: leave(connection, group_id, identity, reason))
+                await self._cluster.retrying(
+                    lambda: self._coordinators.ask(
+                        group_id, lambda connection: leave(connection, group_id, identity, reason)
+                    ),
+                    timeout_ms=LEAVE_RETRY_MS,
+                )
         except (KafkaError, TimeoutError) as error:
             log.info("group %r: left without a word: %s", group_id, error)
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from itertools import count
 from typing import TypeVar
 
 from ottla.client.cluster import Cluster
@@ -25,6 +26,9 @@ from ottla.wire.api.offset_fetch import OffsetFetchRequest
 from ottla.wire.errors import ErrorCode, KafkaError
 
 T = TypeVar("T")
+
+MOST_BLIND_ATTEMPTS = 3
+"""How often a rebalance tries to commit under one identity. The end of it may be known here before the refusal is."""
 
 _MOVED_ON = frozenset(
     {
@@ -69,15 +73,18 @@ class Commits:
             return
         states = self._own(offsets) if may_wait else []
         deadline = self._deadline()
-        while True:
+        for attempt in count(1):
             identity = self._identity()
             try:
                 async with self._in_order:
                     await self._commit_once(offsets, identity)
                 return
             except CommitFailedError as error:
-                may_pass = error.code in _MAY_PASS and may_wait and not in_listener.get()
-                if not may_pass or not await self._settle(identity, deadline) or self._own(offsets) != states:
+                if error.code not in _MAY_PASS or not await self._settle(identity, deadline, may_wait):
+                    raise
+                if may_wait and self._own(offsets) != states:
+                    raise
+                if not may_wait and attempt >= MOST_BLIND_ATTEMPTS and self._identity() == identity:
                     raise
 
     async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
@@ -92,8 +99,7 @@ class Commits:
                 found = await self._at_coordinator(lambda connection: self._fetch(connection, wanted))
                 return {place: found.get(place) for place in wanted}
             except KafkaError as error:
-                may_pass = error.code in _MOVED_ON and not in_listener.get()
-                if not may_pass or not await self._settle(identity, deadline):
+                if error.code not in _MOVED_ON or not await self._settle(identity, deadline, may_wait=True):
                     raise
 
     async def _fetch(
@@ -133,17 +139,21 @@ class Commits:
     async def _at_coordinator(self, ask: Callable[[Connection], Awaitable[T]]) -> T:
         return await self._cluster.retrying(lambda: self._coordinators.ask(self._options.group_id, ask))
 
-    async def _settle(self, identity: Identity, deadline: float) -> bool:
-        """Wait until the member is back in its group, under another identity; False if that takes too long."""
+    async def _settle(self, identity: Identity, deadline: float, may_wait: bool) -> bool:
+        """Wait until the member is sure of its place in the group; False if that takes too long."""
         membership = self._membership()
         if membership is None:
             return False
         try:
             async with asyncio.timeout_at(deadline):
-                await membership.settled(identity)
+                await asyncio.sleep(self._cluster.backoff_s(1))
+                if may_wait and not in_listener.get():
+                    await membership.settled(identity)
+                    return membership.failure is None
+                await membership.renewed(identity)
+                return True
         except TimeoutError:
             return False
-        return membership.failure is None
 
     def _own(self, offsets: Offsets) -> list[PartitionState | None]:
         """The states of partitions, all of which must be this member's if it shares them with others."""

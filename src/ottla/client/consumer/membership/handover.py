@@ -49,30 +49,33 @@ class Handover:
         With `is_last` the user wants no more records, so he is not waited for.
         """
         if partitions:
-            await self._finish(self._revoke(partitions, is_lost, is_last))
-
-    async def assign(self, partitions: Collection[TopicPartition]) -> None:
-        """Take partitions, perhaps none: a listener hears of every rebalance."""
-        await self._finish(self._assign(partitions))
+            await self._finish(lambda: self._revoke(partitions, is_lost, is_last))
 
     async def revoke_all(self, *, is_lost: bool = False, is_last: bool = False) -> None:
         """Give up all that is there once earlier steps are done."""
-        async with self._one_by_one:
+
+        async def step() -> None:
             # What the user has chosen himself is not the group's to take.
-            partitions = list(self._subscription.assigned) if self._subscription.mode is Mode.TOPICS else []
-        await self.revoke(partitions, is_lost=is_lost, is_last=is_last)
+            if self._subscription.assigned and self._subscription.mode is Mode.TOPICS:
+                await self._revoke(list(self._subscription.assigned), is_lost, is_last)
+
+        await self._finish(step)
+
+    async def assign(self, partitions: Collection[TopicPartition]) -> None:
+        """Take partitions, perhaps none: a listener hears of every rebalance."""
+        await self._finish(lambda: self._assign(partitions))
 
     async def tell_revoked(self, partitions: Collection[TopicPartition]) -> None:
         """Tell the listener of partitions that the user has given up himself."""
         if partitions:
             await self._tell("on_partitions_revoked", partitions)
 
-    async def _finish(self, step: Coroutine[None, None, None]) -> None:
-        async def alone() -> None:
-            async with self._one_by_one:
-                await step
-
-        await asyncio.shield(asyncio.create_task(alone()))
+    async def _finish(self, step: Callable[[], Coroutine[None, None, None]]) -> None:
+        # The lock is the step's, which may live longer than its caller.
+        await self._one_by_one.acquire()
+        running = asyncio.create_task(step())
+        running.add_done_callback(lambda _: self._one_by_one.release())
+        await asyncio.shield(running)
 
     async def _revoke(self, partitions: Collection[TopicPartition], is_lost: bool, is_last: bool) -> None:
         subscription = self._subscription

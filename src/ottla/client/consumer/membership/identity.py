@@ -46,7 +46,11 @@ class Membership(Protocol):
         ...
 
     async def settled(self, since: Identity) -> None:
-        """Wait until no rebalance goes on, and the identity is another one than that."""
+        """Wait until the member that had this identity is in its group again, perhaps under another one."""
+        ...
+
+    async def renewed(self, since: Identity) -> None:
+        """Wait until the member knows its new identity, if it is about to get one. No handover is waited for."""
         ...
 
     async def close(self, *, reason: str, is_lost: bool = False) -> None:

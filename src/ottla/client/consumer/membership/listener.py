@@ -21,15 +21,40 @@ class ConsumerRebalanceListener:
     """
 
     def on_partitions_revoked(self, revoked: set[TopicPartition]) -> Awaitable[None] | None:
-        """Before partitions go to another member. They can still be committed."""
+        """Before partitions go to another member. They can still be committed.
+
+        >>> class Printer(ConsumerRebalanceListener):
+        ...     def on_partitions_revoked(self, revoked):
+        ...         print("to be given up:", *sorted(revoked))
+        >>> Printer().on_partitions_revoked({TopicPartition("orders", 3)})
+        to be given up: orders-3
+        """
         return None
 
     def on_partitions_assigned(self, assigned: set[TopicPartition]) -> Awaitable[None] | None:
-        """After partitions have come, before they are read: `seek` chooses where. Called in each rebalance."""
+        """After partitions have come, before they are read: `seek` chooses where. Called in each rebalance.
+
+        >>> async def read_last(consumer):
+        ...     class Seeker(ConsumerRebalanceListener):
+        ...         def on_partitions_assigned(self, assigned):
+        ...             for partition in assigned:
+        ...                 consumer.seek(partition, 2)
+        ...     consumer.subscribe(["orders"], listener=Seeker())
+        ...     return (await consumer.getone()).value
+        >>> run(read_last)
+        b'three'
+        """
         return None
 
     def on_partitions_lost(self, lost: set[TopicPartition]) -> Awaitable[None] | None:
-        """After partitions have gone, perhaps to another member already; calls `on_partitions_revoked` by default."""
+        """After partitions have gone, perhaps to another member already; calls `on_partitions_revoked` by default.
+
+        >>> class Printer(ConsumerRebalanceListener):
+        ...     def on_partitions_lost(self, lost):
+        ...         print("gone:", *sorted(lost))
+        >>> Printer().on_partitions_lost({TopicPartition("orders", 3)})
+        gone: orders-3
+        """
         return self.on_partitions_revoked(lost)
 
 

@@ -38,6 +38,8 @@ from ottla.wire.errors import ErrorCode, KafkaError
 from ottla.wire.schema import schema_of
 
 LEAVE_TIMEOUT_S = 5.0
+LEAVE_RETRY_MS = 1_000
+"""How long to try again to say goodbye. A group that does not hear it waits for the end of the session."""
 FIRST_VERSION_WITH_REGEX = 1
 
 _FENCED = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
@@ -119,6 +121,11 @@ class ModernMembership:
     async def settled(self, since: Identity) -> None:
         """Wait until the identity is another one than that, and the member is in the group."""
         while self.failure is None and self._closing is None and (self._epoch <= 0 or self.identity == since):
+            await self._changed.wait()
+
+    async def renewed(self, since: Identity) -> None:
+        """Wait for the next epoch. Heartbeats bring it, whatever is handed over meanwhile."""
+        while self.failure is None and self._epoch > 0 and self.identity == since:
             await self._changed.wait()
 
     async def close(self, *, reason: str, is_lost: bool = False) -> None:
@@ -224,7 +231,8 @@ class ModernMembership:
         if response.assignment is not None:
             self._target = places(response.assignment)
             self._retargeted.notify()
-        if self._target != self._owned and (self._reconciling is None or self._reconciling.done()):
+        is_idle = self._reconciling is None or self._reconciling.done()
+        if self._target != self._owned and is_idle and self._closing is None:
             self._reconciling = spawn(self._reconcile(), self._report)
 
     def _hurry(self) -> None:
@@ -318,8 +326,11 @@ class ModernMembership:
         )
         try:
             async with asyncio.timeout(LEAVE_TIMEOUT_S):
-                response = await self._coordinators.ask(
-                    self._options.group_id, lambda connection: connection.request(request)
+                response = await self._cluster.retrying(
+                    lambda: self._coordinators.ask(
+                        self._options.group_id, lambda connection: connection.request(request)
+                    ),
+                    timeout_ms=LEAVE_RETRY_MS,
                 )
                 check(response.error_code, f"leaving group {self._options.group_id!r}")
         except (KafkaError, TimeoutError) as error:
