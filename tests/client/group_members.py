@@ -50,7 +50,9 @@ async def produce(broker: Broker, topic: str, values: Iterable[bytes], partition
 
 def _produce(broker: Broker, topic: str, values: list[bytes], partition: int | None) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
-    count = len(producer.list_topics(topic, PATIENCE_S).topics[topic].partitions)
+    # News of a topic that was just created may not have reached the broker's metadata yet.
+    while not (count := len(producer.list_topics(topic, PATIENCE_S).topics[topic].partitions)):
+        producer.poll(0.01)
     for number, value in enumerate(values):
         producer.produce(topic, value=value, partition=number % count if partition is None else partition)
     assert producer.flush(PATIENCE_S) == 0

@@ -10,6 +10,7 @@ from typing import Any
 import confluent_kafka
 import pytest
 from aiokafka import AIOKafkaConsumer
+from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka import KafkaConsumer
 
 from tests.peers.fixtures import Broker
@@ -39,6 +40,7 @@ class Aiokafka:
             auto_offset_reset="earliest",
             heartbeat_interval_ms=200,
             session_timeout_ms=6000,
+            partition_assignment_strategy=[RangePartitionAssignor],
         )
         await self._consumer.start()
         self._reading = asyncio.create_task(self._read())
@@ -197,7 +199,7 @@ def test_members_of_the_consumer_protocol_and_the_classic_one_share_one_group(
             Member(broker, topic, group_id=name, **options_of("modern", broker)),
             Confluent(broker, topic, name, **{"group.protocol": "consumer"}),
             Member(broker, topic, group_id=name, **options_of("eager", broker)),
-            Member(broker, topic, group_id=name, **options_of("cooperative", broker)),
+            Aiokafka(broker, topic, name),
         ]
         await read_together(broker, topic, members, 8)
 

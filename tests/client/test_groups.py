@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
@@ -85,6 +86,41 @@ def test_a_rebalance_under_load_reads_no_record_twice(
 async def produce_slowly(broker: Broker, topic: str, values: list[bytes]) -> None:
     for start in range(0, len(values), 100):
         await produce(broker, topic, values[start : start + 100])
+
+
+@every_kind
+def test_members_in_a_hurry_lose_nothing_and_read_nothing_twice(
+    broker: Broker, new_topic: NewTopic, name: str, kind: str
+) -> None:
+    topic = new_topic(partitions=6)
+    options = {"group_id": name, **options_of(kind, broker)}
+    chance = Random(5)
+
+    async def story() -> None:
+        members: list[Member] = []
+        running: list[Member] = []
+        values = numbered("value", 2000)
+        writing = asyncio.create_task(produce_slowly(broker, topic, values))
+        for _ in range(30):
+            if len(running) < 2 or (len(running) < 5 and chance.random() < 0.5):
+                member = Member(broker, topic, **options)
+                members.append(member)
+                running.append(await member.start())
+            else:
+                await running.pop(chance.randrange(len(running))).stop()
+            await asyncio.sleep(chance.uniform(0, 0.1))
+        await writing
+
+        def read() -> Counter[bytes]:
+            return sum((member.values for member in members), Counter())
+
+        await until(lambda: are_shared(running, 6), lambda: [member.partitions for member in running])
+        await until(lambda: len(read()) == len(values), lambda: f"{len(read())} of {len(values)}")
+        for member in running:
+            await member.stop()
+        assert read() == Counter(values)
+
+    asyncio.run(story())
 
 
 @every_kind

@@ -117,6 +117,24 @@ def test_keys_go_where_java_and_kafka_python_send_them(broker: Broker, new_topic
     producing(broker, work)
 
 
+def test_records_of_a_key_stay_in_order_with_others_around_them(broker: Broker, new_topic: NewTopic) -> None:
+    topic = new_topic(partitions=3)
+
+    async def work(producer: Producer) -> None:
+        for number in range(6000):
+            # Those without a key are in the same batches, and move from partition to partition.
+            await producer.send(topic, b"%d" % number, b"%d" % (number % 5) if number % 3 else None)
+
+    producing(broker, work, batch_size=500)
+    found = read_all(broker.bootstrap_servers, topic)
+    assert len(found) == 6000
+    for key in range(5):
+        records = [record for record in found if record.key == b"%d" % key]
+        assert len({record.partition for record in records}) == 1
+        expected = [number for number in range(6000) if number % 3 and number % 5 == key]
+        assert [int(record.value or b"") for record in records] == expected
+
+
 def test_keys_go_where_librdkafka_sends_them_with_crc32(broker: Broker, new_topic: NewTopic) -> None:
     topic = new_topic(partitions=5)
 

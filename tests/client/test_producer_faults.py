@@ -9,7 +9,7 @@ import pytest
 from ottla.client.errors import BrokerUnreachableError, BufferFullError, DeliveryTimedOutError, RequestTimedOutError
 from ottla.client.producer import Delivery, Producer
 from ottla.wire.errors import ErrorCode
-from tests.faults import Action, FaultProxy, cut_reply, drop_reply, edit_reply, every_cut
+from tests.faults import Action, FaultProxy, cut_reply, cut_request, drop_reply, edit_reply, every_cut
 from tests.peers.fixtures import Broker
 
 from .reading import values
@@ -74,8 +74,8 @@ def test_random_faults_cost_no_record_and_double_none(
         await asyncio.gather(*deliveries)
         proxy.calm()
 
-    producing(proxy, work, batch_size=500)
-    assert proxy.faults.total() > 5, proxy.report()
+    producing(proxy, work, batch_size=200)
+    assert proxy.faults.total() > 3, proxy.report()
     assert values(broker.bootstrap_servers, topic) == sent[::2] + sent[1::2]
 
 
@@ -93,7 +93,6 @@ def test_without_numbers_a_lost_reply_may_double_records_but_keeps_their_order(
     producing(proxy, work, enable_idempotence=False, batch_size=1000)
     found = values(broker.bootstrap_servers, topic)
     assert list(dict.fromkeys(found)) == sent
-    assert found == sorted(found, key=lambda value: (value or b"")[:0]) or len(found) > len(sent)
     assert len(found) > len(sent), "the batch whose reply was lost is there twice"
 
 
@@ -142,9 +141,13 @@ def test_a_full_buffer_holds_the_sender_up_and_then_says_so(
     async def work(producer: Producer) -> None:
         await producer.send_and_wait(topic, b"before")
         proxy.freeze()
-        with pytest.raises(BufferFullError, match="max_block_ms = 200"):
+
+        async def fill() -> None:
             for _ in range(1000):
                 await producer.send(topic, bytes(1000))
+
+        with pytest.raises(BufferFullError, match="max_block_ms = 200"):
+            await fill()
         waiting = asyncio.ensure_future(producer.send(topic, b"waits"))
         await asyncio.sleep(0)
         proxy.thaw()
@@ -194,6 +197,23 @@ def test_an_error_that_passes_is_not_seen(
 
     producing(proxy, work, batch_size=1000)
     assert values(broker.bootstrap_servers, topic) == [b"%0100d" % number for number in range(100)]
+
+
+def test_a_broker_that_is_cut_off_while_it_tells_its_versions_is_not_taken_for_an_old_one(
+    broker: Broker, proxy: FaultProxy, new_topic: NewTopic
+) -> None:
+    topic = new_topic()
+
+    async def work(producer: Producer) -> None:
+        await producer.send_and_wait(topic, b"before")
+        cut = proxy.on("ApiVersions", cut_request(), times=2)
+        proxy.on("Produce", cut_reply())
+        # An old format has no numbers, and so this would be there twice.
+        assert (await producer.send_and_wait(topic, b"v")).offset == 1
+        cut.wait(2)
+
+    producing(proxy, work)
+    assert values(broker.bootstrap_servers, topic) == [b"before", b"v"]
 
 
 def test_nobody_at_the_address_is_said_at_once() -> None:

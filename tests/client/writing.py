@@ -1,0 +1,46 @@
+"""Records written by confluent-kafka, so that what is read was not written by the same library."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from tests.peers.fixtures import Broker
+
+TIMEOUT_S = 20
+
+
+def write(broker: Broker, topic: str, values: Iterable[bytes | None], partition: int = 0, **options: Any) -> None:
+    """Write values to a partition; options of the producer have underscores for dots."""
+    of_record = {key: options.pop(key) for key in ("key", "headers", "timestamp") if key in options}
+    producer = _producer(broker, **options)
+    failures: list[KafkaError] = []
+
+    def delivered(error: KafkaError | None, message: Message) -> None:
+        if error is not None:
+            failures.append(error)
+
+    for value in values:
+        producer.produce(topic, value, partition=partition, on_delivery=delivered, **of_record)
+    assert producer.flush(TIMEOUT_S) == 0, "not all was delivered in time"
+    assert failures == []
+
+
+def write_transaction(broker: Broker, topic: str, values: Iterable[bytes], *, commit: bool, name: str) -> None:
+    """Write values to partition 0 in one transaction, and commit or abort it."""
+    producer = _producer(broker, transactional_id=name)
+    producer.init_transactions(TIMEOUT_S)
+    producer.begin_transaction()
+    for value in values:
+        producer.produce(topic, value, partition=0)
+    assert producer.flush(TIMEOUT_S) == 0, "not all was delivered in time"
+    if commit:
+        producer.commit_transaction(TIMEOUT_S)
+    else:
+        producer.abort_transaction(TIMEOUT_S)
+
+
+def _producer(broker: Broker, **options: Any) -> Producer:
+    # Without idempotence batches change places when the first of them has to be sent again.
+    settings = {"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 5, "enable.idempotence": True}
+    return Producer(settings | {key.replace("_", "."): value for key, value in options.items()})
