@@ -10,7 +10,7 @@ from ottla.client.errors import check, error_of
 from ottla.client.options import ClientOptions
 from ottla.client.picture import NO_LEADER, Leader, Picture, Topic
 from ottla.client.types import TopicPartition
-from ottla.net import BrokerUnreachableError, Connection, ConnectionLostError
+from ottla.net import BrokerUnreachableError, Connection, ConnectionLostError, MalformedReplyError
 from ottla.ports import Chance, SystemChance
 from ottla.wire.api.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ottla.wire.errors import ErrorCode, KafkaError
@@ -19,6 +19,8 @@ T = TypeVar("T")
 
 UNKNOWN_TOPIC_PATIENCE_MS = 1_000
 """How long a topic may be unknown: long enough for news of it to reach all brokers, short enough for a typing error."""
+
+WRONG_ADDRESS_HINT = "see whether a broker runs there, and whether the address is right"
 
 
 class Leaders(NamedTuple):
@@ -81,8 +83,7 @@ class Cluster:
                 return await self._connections.to(address)
             except ConnectionLostError as error:
                 failures.append(error.message)
-        hint = "see whether a broker runs there, and whether the address is right"
-        raise BrokerUnreachableError(f"{'; '.join(dict.fromkeys(failures))}; {hint}")
+        raise BrokerUnreachableError(f"{'; '.join(dict.fromkeys(failures))}; {WRONG_ADDRESS_HINT}")
 
     async def broker(self, node_id: int, lane: Lane = Lane.GENERAL) -> Connection:
         """A connection to a certain broker."""
@@ -221,14 +222,22 @@ class Cluster:
             except KafkaError as error:
                 failures += 1
                 wait_s = self.backoff_s(failures)
-                # Where nobody ever answered it is more likely the address that is wrong.
-                wrong_address = isinstance(error, BrokerUnreachableError) and not self.picture.brokers
+                wrong_address = not self.picture.brokers and self._blames_address(error)
+                if wrong_address and not isinstance(error, BrokerUnreachableError):
+                    raise BrokerUnreachableError(f"{error.message}; {WRONG_ADDRESS_HINT}") from error
                 limit_ms = patience_ms
                 if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                     limit_ms = min(patience_ms, UNKNOWN_TOPIC_PATIENCE_MS)
                 if not error.retriable or wrong_address or (loop.time() + wait_s - started) * 1000 > limit_ms:
                     raise
             await asyncio.sleep(wait_s)
+
+    def _blames_address(self, error: KafkaError) -> bool:
+        """Whether it is the address that is wrong, if nobody has told of the cluster yet: where none can be reached,
+        or one who is no broker, since he never said anything that made sense."""
+        if isinstance(error, (ConnectionLostError, MalformedReplyError)):
+            return isinstance(error, BrokerUnreachableError) or not self._connections.has_versions
+        return False
 
 
 def _no_leader(partition: TopicPartition, leader: Leader | None, code: int) -> KafkaError:

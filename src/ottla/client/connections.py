@@ -64,7 +64,7 @@ class Connections:
         self._places: dict[tuple[Address, Lane], _Place] = {}
         self._health: dict[Address, _Health] = {}
         self._closed = False
-        self._has_versions = False
+        self.has_versions = False
         """Whether a broker of this cluster has told its versions. Then none of them is so old that it cannot, and one
         that closes the connection is in trouble."""
 
@@ -114,7 +114,7 @@ class Connections:
                 *address,
                 client_id=options.client_id,
                 timeout_ms=options.request_timeout_ms,
-                may_be_old=not self._has_versions,
+                may_be_old=not self.has_versions,
             )
         except BaseException:
             health.failures += 1
@@ -127,7 +127,7 @@ class Connections:
             await opened.close()
             raise BrokerUnreachableError(f"the client was closed while it connected to {opened.broker}")
         health.failures, health.not_before = 0, 0.0
-        self._has_versions = self._has_versions or API_VERSIONS in opened.offer
+        self.has_versions = self.has_versions or API_VERSIONS in opened.offer
         return opened
 
     def _is_stale(self, connection: Connection) -> bool:

@@ -7,6 +7,7 @@ is not answered in time holds up all after it; the connection is then given up.
 import asyncio
 import logging
 import struct
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, Self, cast
@@ -24,6 +25,8 @@ from ottla.wire.schema import schema_of
 LARGEST_CORRELATION_ID = 2**31 - 1
 MAX_RESPONSE_BYTES = 2**31 - 1
 TIMEOUT_MS = 30_000
+QUESTIONS = 3
+"""How often a broker is asked for its versions. A connection may be cut by chance, and that makes no old broker."""
 
 _CORRELATION_ID = struct.Struct(">i")
 
@@ -55,11 +58,16 @@ class RequestTimedOutError(KafkaError):
         super().__init__(ErrorCode.REQUEST_TIMED_OUT, message)
 
 
+Then = Callable[[Any, KafkaError | None], None]
+"""What is called with a response, or with None and why there is none."""
+
+
 class _Pending(NamedTuple):
     key: int
     version: int
-    future: "asyncio.Future[Any]"
-    timer: asyncio.TimerHandle
+    then: Then
+    deadline: float
+    timeout_ms: int
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -83,6 +91,7 @@ class Connection(asyncio.BufferedProtocol):
         self._closed = self._loop.create_future()
         self._room: asyncio.Future[None] | None = None
         self._last_used = self._loop.time()
+        self._timer: asyncio.TimerHandle | None = None
 
     @classmethod
     async def open(
@@ -93,19 +102,22 @@ class Connection(asyncio.BufferedProtocol):
         client_id: str | None = "ottla",
         timeout_ms: int = TIMEOUT_MS,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
+        may_be_old: bool = True,
     ) -> Self:
-        """Connect and negotiate versions. `timeout_ms` bounds this, and is what requests get unless told otherwise."""
+        """Connect and negotiate versions. `timeout_ms` bounds this, and is what requests get unless told otherwise.
+
+        `may_be_old` takes a broker that closes connections when it is asked for its versions for Kafka 0.9.
+        """
         broker = f"{host}:{port}"
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                # A connection may be cut by chance, so once is not enough to take a broker for an old one.
-                for _ in range(2):
+                for attempt in range(1, QUESTIONS + 1):
                     connection = await cls._connect(host, port, client_id, timeout_ms, max_response_bytes)
                     try:
                         await connection._negotiate()
                         return connection
                     except ConnectionLostError:
-                        if not connection._left_by_broker:
+                        if not connection._left_by_broker or (attempt == QUESTIONS and not may_be_old):
                             raise
                     except BaseException:
                         connection._give_up(f"negotiation with {broker} failed")
@@ -173,16 +185,15 @@ class Connection(asyncio.BufferedProtocol):
             await asyncio.shield(self._room)
         return await self._send(message, version, self._timeout_ms if timeout_ms is None else timeout_ms)
 
-    def post(
-        self, message: object, *, version: int | None = None, timeout_ms: int | None = None
-    ) -> "asyncio.Future[Any]":
-        """Send a request now, and give the future of its response, which fails as `request` does.
+    def post(self, message: object, then: Then, *, version: int | None = None, timeout_ms: int | None = None) -> None:
+        """Send a request now, and have something called with its response, or with what `request` would raise.
 
         It does not wait for the broker to read, so it is for those who bound by themselves what they have under way.
+        They are called as soon as the response is there, without another turn of the event loop.
         """
         if version is None:
             version = self.version_of(type(message))
-        return self._send(message, version, self._timeout_ms if timeout_ms is None else timeout_ms)
+        self._post(message, version, self._timeout_ms if timeout_ms is None else timeout_ms, then)
 
     async def tell(self, message: object, *, version: int | None = None) -> None:
         """Send a request that gets no reply, which is Produce with acks=0 alone."""
@@ -209,20 +220,45 @@ class Connection(asyncio.BufferedProtocol):
         return self._correlation_id
 
     def _send(self, message: object, version: int, timeout_ms: int) -> "asyncio.Future[Any]":
+        future = self._loop.create_future()
+        self._post(message, version, timeout_ms, partial(_fulfil, future))
+        return future
+
+    def _post(self, message: object, version: int, timeout_ms: int, then: Then) -> None:
         correlation_id = self._write(message, version)
         key = schema_of(type(message)).key
         assert key is not None
-        future = self._loop.create_future()
-        timer = self._loop.call_later(timeout_ms / 1000, partial(self._time_out, correlation_id, timeout_ms))
-        self._pending[correlation_id] = _Pending(key, version, future, timer)
-        return future
+        deadline = self._last_used + timeout_ms / 1000
+        self._pending[correlation_id] = _Pending(key, version, then, deadline, timeout_ms)
+        # Deadlines mostly come in order, so that one timer for the next of them serves all.
+        if self._timer is None or deadline < self._timer.when():
+            self._set_timer(deadline)
 
-    def _time_out(self, correlation_id: int, timeout_ms: int) -> None:
-        pending = self._pending.pop(correlation_id)
-        reason = f"{self.broker} did not answer {api.api_name(pending.key)} v{pending.version} in {timeout_ms} ms"
-        if not pending.future.done():
-            pending.future.set_exception(RequestTimedOutError(reason))
+    def _set_timer(self, deadline: float) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._loop.call_at(deadline, self._look_at_deadlines)
+
+    def _look_at_deadlines(self) -> None:
+        self._timer = None
+        if not self._pending:
+            return
+        correlation_id, next_one = min(self._pending.items(), key=lambda item: item[1].deadline)
+        if next_one.deadline > self._loop.time():
+            self._set_timer(next_one.deadline)
+            return
+        del self._pending[correlation_id]
+        name = f"{api.api_name(next_one.key)} v{next_one.version}"
+        reason = f"{self.broker} did not answer {name} in {next_one.timeout_ms} ms"
+        self._tell(next_one.then, None, RequestTimedOutError(reason))
         self._give_up(reason)
+
+    def _tell(self, then: Then, response: Any, error: KafkaError | None) -> None:
+        try:
+            then(response, error)
+        # Whatever it is, it must not keep the replies from those who come after.
+        except Exception:
+            log.exception("a reply of %s could not be dealt with", self.broker)
 
     def _give_up(self, reason: str) -> None:
         """Close, and fail all that is pending."""
@@ -230,10 +266,11 @@ class Connection(asyncio.BufferedProtocol):
             self._lost = reason
             self._transport.abort()
         pending, self._pending = self._pending, {}
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         for one in pending.values():
-            one.timer.cancel()
-            if not one.future.done():
-                one.future.set_exception(ConnectionLostError(reason))
+            self._tell(one.then, None, ConnectionLostError(reason))
         if self._room is not None:
             _settle(self._room)
             self._room = None
@@ -267,22 +304,18 @@ class Connection(asyncio.BufferedProtocol):
         if pending is None:
             log.warning("%s answered a request that is not pending, %d; ignored", self.broker, correlation_id)
             return
-        pending.timer.cancel()
-        if pending.future.done():
-            return
-        # An interrupt of the program may cancel the future at any moment, also between a look and a deed.
-        with suppress(asyncio.InvalidStateError):
-            try:
-                if pending.key == API_VERSIONS and not self.offer:
-                    pending.future.set_result(decode_offer(frame, pending.version))
-                else:
-                    pending.future.set_result(decode_response(api.response(pending.key), pending.version, frame)[1])
-            except ProtocolError as error:
-                name = f"{api.api_name(pending.key)} v{pending.version}"
-                reason = f"{self.broker} answered {name} with bytes that make no sense: {error}"
-                failure = MalformedReplyError(reason)
-                failure.__cause__ = error
-                pending.future.set_exception(failure)
+        try:
+            if pending.key == API_VERSIONS and not self.offer:
+                response = decode_offer(frame, pending.version)
+            else:
+                response = decode_response(api.response(pending.key), pending.version, frame)[1]
+        except ProtocolError as error:
+            name = f"{api.api_name(pending.key)} v{pending.version}"
+            failure = MalformedReplyError(f"{self.broker} answered {name} with bytes that make no sense: {error}")
+            failure.__cause__ = error
+            self._tell(pending.then, None, failure)
+        else:
+            self._tell(pending.then, response, None)
 
     def pause_writing(self) -> None:
         """The broker does not read as fast as it is sent to."""
@@ -300,6 +333,15 @@ class Connection(asyncio.BufferedProtocol):
         cause = f": {error}" if error is not None else ""
         self._give_up(f"{self.broker} closed the connection{cause}")
         _settle(self._closed)
+
+
+def _fulfil(future: "asyncio.Future[Any]", response: Any, error: KafkaError | None) -> None:
+    """Give what came to those who wait for it, unless they were cancelled, also between a look and a deed."""
+    with suppress(asyncio.InvalidStateError):
+        if error is None:
+            future.set_result(response)
+        else:
+            future.set_exception(error)
 
 
 def _settle(future: "asyncio.Future[None]") -> None:

@@ -124,17 +124,29 @@ def test_a_broker_that_does_not_know_the_question_is_taken_for_an_old_one(loop_f
             connection = await Connection.open(*listener.address)
             assert connection.offer is BEFORE_API_VERSIONS
             await connection.request(MetadataRequest())
-            assert asked == [(18, 5), (18, 5), (3, 0)]
+            assert asked == [(18, 5), (18, 5), (18, 5), (3, 0)]
             await connection.close()
 
     run(loop_factory, story())
 
 
-def test_a_connection_that_is_cut_once_while_versions_are_asked_for_makes_no_old_broker(
+def test_a_broker_that_is_known_to_tell_its_versions_is_not_taken_for_an_old_one(loop_factory: LoopFactory) -> None:
+    def handler(connection: ServerConnection, frame: bytes) -> Reply:
+        raise ProtocolError("on purpose")
+
+    async def story() -> None:
+        async with listening(handler) as listener:
+            with pytest.raises(ConnectionLostError, match="closed the connection"):
+                await Connection.open(*listener.address, may_be_old=False)
+
+    run(loop_factory, story())
+
+
+def test_a_connection_that_is_cut_twice_while_versions_are_asked_for_makes_no_old_broker(
     loop_factory: LoopFactory,
 ) -> None:
     answer = offering(NEWEST)
-    cuts = iter([True])
+    cuts = iter([True, True])
 
     def handler(connection: ServerConnection, frame: bytes) -> Reply:
         if next(cuts, False):

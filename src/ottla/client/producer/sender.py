@@ -212,13 +212,12 @@ class Sender:
             self._start(self._tell(lane, connection, request, version, sent))
             return
         try:
-            reply = connection.post(request, version=version)
+            connection.post(request, partial(self._answered, lane, version, sent), version=version)
         except ConnectionLostError as error:
             for batch in sent.values():
                 self._outcomes.come_back(batch, error, doubtful=False)
             return
         lane.in_flight += 1
-        reply.add_done_callback(partial(self._answered, lane, version, sent))
 
     async def _tell(
         self, lane: _Lane, connection: Connection, request: ProduceRequest, version: int, sent: Sent
@@ -236,17 +235,16 @@ class Sender:
 
     # From answers to queues.
 
-    def _answered(self, lane: _Lane, version: int, sent: Sent, reply: "asyncio.Future[Any]") -> None:
+    def _answered(
+        self, lane: _Lane, version: int, sent: Sent, response: ProduceResponse, error: KafkaError | None
+    ) -> None:
         lane.in_flight -= 1
-        if self._closed or reply.cancelled():
+        if self._closed:
             return
-        error = reply.exception()
         if error is not None:
-            assert isinstance(error, KafkaError), f"a request failed with {error!r}"
             for batch in sent.values():
                 self._outcomes.come_back(batch, error, doubtful=True)
         else:
-            response: ProduceResponse = reply.result()
             for batch, answer in answers(response, version, sent):
                 if answer is None:
                     silence = MalformedReplyError(f"the reply to a Produce says nothing of {batch.partition}")

@@ -15,6 +15,7 @@ from ottla.client.producer.options import ProducerOptions
 from ottla.client.types import TopicPartition
 from ottla.log.producers import Producers
 from ottla.net import Connection, ConnectionLostError
+from ottla.net.connection import Then
 from ottla.ports import Chance
 from ottla.record import Batch, records
 from ottla.wire.api.init_producer_id import InitProducerIdResponse
@@ -112,16 +113,23 @@ class ImaginedConnection:
     def version_of(self, request: type[Any]) -> int:
         return 13
 
-    def post(self, message: ProduceRequest, *, version: int) -> "asyncio.Future[Any]":
+    def post(self, message: ProduceRequest, then: Then, *, version: int) -> None:
         if self.closed:
             raise ConnectionLostError("it was cut")
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+        def done(future: asyncio.Future[Any]) -> None:
+            if not future.cancelled():
+                error = future.exception()
+                assert error is None or isinstance(error, KafkaError)
+                then(None if error else future.result(), error)
+
+        future.add_done_callback(done)
         self.pending.append(future)
         if self._cluster.answer is None:
             future.set_result(self._cluster.write(message))
         else:
             self._cluster.answer(self, message, future)
-        return future
 
     async def request(self, message: object) -> InitProducerIdResponse:
         self._cluster.identities += 1

@@ -12,7 +12,7 @@ from ottla.assign.classic import subscribed_topics
 from ottla.client.cluster import Cluster
 from ottla.client.connections import Lane
 from ottla.client.consumer.membership.handover import Handover, Report
-from ottla.client.consumer.membership.heartbeat import Pulse
+from ottla.client.consumer.membership.heart import Heart
 from ottla.client.consumer.membership.identity import Identity
 from ottla.client.consumer.membership.joining import Joined, MemberIdGivenError, join, leave, protocols, share_out, sync
 from ottla.client.consumer.membership.options import GroupOptions
@@ -21,10 +21,9 @@ from ottla.client.consumer.membership.topics import TopicWatch
 from ottla.client.consumer.signal import Signal
 from ottla.client.consumer.subscription import Subscription
 from ottla.client.coordinators import Coordinators
-from ottla.client.errors import check, error_of
+from ottla.client.errors import error_of
 from ottla.client.types import TopicPartition
 from ottla.net import Connection
-from ottla.wire.api.heartbeat import HeartbeatRequest
 from ottla.wire.errors import ErrorCode, KafkaError
 
 LEARN_ID_TIMEOUT_S = 1.0
@@ -69,12 +68,10 @@ class ClassicMembership:
         self._fatal: KafkaError | None = None
         self._is_stable = False
         self._is_joining = False
-        self._pulse: Pulse | None = None
-        self._urgent = Signal()
         self._wanted = Signal()
         self._changed = Signal()
         self._tasks: list[asyncio.Task[None]] = []
-        self._heart: asyncio.Task[None] | None = None
+        self._heart: Heart | None = None
         self._closing: asyncio.Task[None] | None = None
 
     @property
@@ -101,10 +98,9 @@ class ClassicMembership:
             self._give_up(error_of(code, f"member {identity.instance_id!r} of group {self._options.group_id!r}"))
         elif code in _FORGOTTEN:
             self._lose(f"the coordinator says {ErrorCode(code).name}", keep_id=code != ErrorCode.UNKNOWN_MEMBER_ID)
-        elif self._pulse is not None:
+        elif self._heart is not None:
             # It may be over by now: the next heartbeat will tell.
-            self._pulse.hurry(asyncio.get_running_loop().time())
-            self._urgent.notify()
+            self._heart.hurry()
 
     async def settled(self, since: Identity) -> None:
         """Wait until no rebalance goes on."""
@@ -173,7 +169,8 @@ class ClassicMembership:
         finally:
             self._is_joining = False
             self._changed.notify()
-        self._heart = spawn(self._beat(joined.identity), self._report)
+        self._heart = Heart(self._cluster, self._coordinators, self._options, joined.identity, self._hear)
+        self._heart.start(self._report)
         await self._take(joined, given)
 
     async def _join(self, topics: frozenset[str], reason: str) -> Joined:
@@ -226,50 +223,20 @@ class ClassicMembership:
 
     # Staying in it.
 
-    async def _beat(self, identity: Identity) -> None:
-        loop = asyncio.get_running_loop()
-        options = self._options
-        request = HeartbeatRequest(
-            group_id=options.group_id,
-            generation_id=identity.generation,
-            member_id=identity.member_id,
-            group_instance_id=identity.instance_id,
-        )
-        interval_s, session_s = options.heartbeat_interval_ms / 1000, options.session_timeout_ms / 1000
-        pulse = self._pulse = Pulse(interval_s, session_s, loop.time())
-
-        async def send(connection: Connection) -> None:
-            timeout_ms = min(self._cluster.request_timeout_ms, options.session_timeout_ms)
-            response = await connection.request(request, timeout_ms=timeout_ms)
-            check(response.error_code, f"heartbeat of {identity.member_id!r} in group {options.group_id!r}")
-
-        while not pulse.has_ended(loop.time()):
-            while (wait_s := min(pulse.wait_s(loop.time()), pulse.left_s(loop.time()))) > 0:
-                await self._urgent.wait(wait_s)
-            try:
-                async with asyncio.timeout(pulse.left_s(loop.time())):
-                    await self._coordinators.ask(options.group_id, send)
-                pulse.answered(loop.time())
-            except TimeoutError:
-                continue
-            except KafkaError as error:
-                if error.code is ErrorCode.REBALANCE_IN_PROGRESS:
-                    pulse.answered(loop.time())
-                    self._follow_call()
-                elif error.code in _FORGOTTEN:
-                    self.doubt(identity, error.code)
-                    return
-                elif error.retriable:
-                    log.info("group %r: no heartbeat: %s", options.group_id, error)
-                    pulse.failed(loop.time(), self._cluster.backoff_s(pulse.failures + 1))
-                else:
-                    self._give_up(error)
-                    return
-        self._lose_silently()
+    def _hear(self, identity: Identity, error: KafkaError | None) -> None:
+        """What heartbeats brought."""
+        if error is None:
+            self._lose_silently()
+        elif error.code is ErrorCode.REBALANCE_IN_PROGRESS:
+            self._follow_call()
+        elif error.code in _FORGOTTEN:
+            self.doubt(identity, error.code)
+        else:
+            self._give_up(error)
 
     async def _stop_heart(self) -> None:
-        heart, self._heart = self._heart, None
-        await stop([heart])
+        if self._heart is not None:
+            await self._heart.stop()
 
     def _follow_call(self) -> None:
         """The group rebalances, and waits for this member."""
@@ -291,10 +258,9 @@ class ClassicMembership:
 
     def _understand(self, error: KafkaError) -> None:
         """What a refusal to join means: come again as somebody new, come again, or give up."""
-        now = asyncio.get_running_loop().time()
         if error.code in _FORGOTTEN:
             self.doubt(self._identity, error.code)
-        elif error.retriable and self._identity.is_member and self._pulse is not None and self._pulse.has_ended(now):
+        elif error.retriable and self._identity.is_member and self._heart is not None and self._heart.has_ended:
             self._lose_silently()
         elif error.code is not ErrorCode.REBALANCE_IN_PROGRESS and not error.retriable:
             raise error

@@ -16,7 +16,6 @@ from ottla.wire.errors import ErrorCode
 
 PROTOCOL_TYPE = "consumer"
 FIRST_JOIN_VERSION_WITH_INSTANCE = 5
-FIRST_LEAVE_VERSION_WITH_MANY = 3
 MARGIN_MS = 5_000
 """How much longer than the rebalance may take to wait for its end."""
 

@@ -9,6 +9,7 @@ from ottla.client.consumer.subscription import Subscription
 from ottla.client.coordinators import Coordinators
 from ottla.client.options import ClientOptions
 from ottla.client.types import TopicPartition
+from ottla.net import Reply, ServerConnection
 from ottla.wire import api
 from ottla.wire.api import (
     consumer_group_heartbeat,
@@ -21,8 +22,10 @@ from ottla.wire.api import (
     sync_group,
 )
 from ottla.wire.errors import ErrorCode
+from ottla.wire.frame import read_request_prefix
 from ottla.wire.schema import schema_of
 from tests.unit.client.fake_broker import NODE_ID, FakeBroker
+from tests.unit.client.fake_broker import _later as later
 
 OFFSET_COMMIT, OFFSET_FETCH, FIND_COORDINATOR, JOIN, HEARTBEAT, LEAVE, SYNC = 8, 9, 10, 11, 12, 13, 14
 MODERN = 68
@@ -38,12 +41,19 @@ class FakeGroup(FakeBroker):
             if (newest or {}).get(key, 0) >= 0:
                 self.versions[key] = min((newest or {}).get(key, 99), schema_of(api.request(key)).versions.last)
         self.seen: dict[int, list[Any]] = defaultdict(list)
+        self.delays_ms: dict[int, int] = {}
+        """How long answers are on their way."""
         self.generation = 0
         self.offsets: dict[TopicPartition, tuple[int, str]] = {}
         self.target: list[int] | None = None
         """With the modern protocol, the partitions to give; None for those that the topic has."""
         self.epoch = 1
         self.create("orders", partitions)
+
+    def _handle(self, connection: ServerConnection, frame: bytes) -> Reply:
+        key, _, _ = read_request_prefix(frame)
+        answer: Any = super()._handle(connection, frame)
+        return later(answer, self.delays_ms[key]) if key in self.delays_ms else answer
 
     def _find_coordinator(self, request: Any, version: int, failure: int) -> Any:
         host, port = self.address

@@ -347,3 +347,60 @@ def test_closing_takes_no_long_time_when_the_coordinator_is_gone() -> None:
         assert asyncio.get_running_loop().time() - started < 12
 
     tell(story, request_timeout_ms=500)
+
+
+def test_who_stops_before_he_knows_his_id_waits_for_it_and_leaves() -> None:
+    async def run(broker: FakeGroup) -> None:
+        async with Member(broker.bootstrap) as member:
+            member.subscription.subscribe(["orders"])
+            await until(lambda: broker.seen[JOIN])
+        assert broker.seen[LEAVE][0].members[0].member_id == "member-1", "or the group waits for it in vain"
+
+    with FakeGroup() as broker:
+        broker.delays_ms[JOIN] = 200
+        asyncio.run(run(broker))
+
+
+def test_the_last_commit_is_made_under_the_generation_that_is_on_its_way() -> None:
+    async def story(broker: FakeGroup, member: Member) -> None:
+        member.read_up_to(5)
+        broker.delays_ms[JOIN] = 200
+        broker.failures[HEARTBEAT] = [ErrorCode.REBALANCE_IN_PROGRESS]
+        await until(lambda: broker.generation == 2)
+        broker.failures[OFFSET_COMMIT] = [ErrorCode.ILLEGAL_GENERATION]
+
+    broker, _ = tell(story, partition_assignment_strategy=["cooperative-sticky"])
+    assert [one.generation_id_or_member_epoch for one in broker.seen[OFFSET_COMMIT]] == [1, 2]
+    assert set(broker.offsets.values()) == {(5, "")}
+
+
+def test_a_commit_that_meets_a_rebalance_is_made_when_it_is_over() -> None:
+    async def story(broker: FakeGroup, member: Member) -> None:
+        broker.failures[OFFSET_COMMIT] = [ErrorCode.REBALANCE_IN_PROGRESS]
+        broker.failures[HEARTBEAT] = [ErrorCode.REBALANCE_IN_PROGRESS]
+        await member.group.commit({TopicPartition("orders", 0): 3})
+        assert broker.offsets == {TopicPartition("orders", 0): (3, "")}
+
+    tell(story, partition_assignment_strategy=["cooperative-sticky"], enable_auto_commit=False)
+
+
+def test_a_commit_of_partitions_that_a_rebalance_took_fails() -> None:
+    async def story(broker: FakeGroup, member: Member) -> None:
+        broker.failures[OFFSET_COMMIT] = [ErrorCode.ILLEGAL_GENERATION]
+        with pytest.raises(CommitFailedError, match="moved on without this member"):
+            await member.group.commit({TopicPartition("orders", 0): 3})
+        assert ("lost", [0, 1]) in member.events
+        assert broker.offsets == {}
+
+    tell(story, enable_auto_commit=False)
+
+
+def test_partitions_are_lost_too_when_a_rebalance_cannot_be_followed_for_the_session() -> None:
+    async def story(broker: FakeGroup, member: Member) -> None:
+        broker.failures[JOIN] = [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 1000
+        broker.failures[HEARTBEAT] = [ErrorCode.REBALANCE_IN_PROGRESS]
+        await until(lambda: ("lost", [0, 1]) in member.events)
+        broker.failures[JOIN].clear()
+        await until(lambda: member.partitions == [0, 1])
+
+    tell(story, session_timeout_ms=300, partition_assignment_strategy=["cooperative-sticky"])
