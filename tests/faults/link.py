@@ -41,6 +41,10 @@ class Surroundings(Protocol):
     journal: Journal
     traffic: Traffic
 
+    def see(self, exchange: Exchange, frame: bytes) -> None:
+        """A request has come."""
+        ...
+
     def choose(self, exchange: Exchange) -> Fault | None:
         """What a request is in for."""
         ...
@@ -141,6 +145,7 @@ class Link:
         self._sequence += 1
         exchange = Exchange(self._number, self._sequence, *read_request_prefix(frame[_SIZE.size :]))
         self._journal.requests[exchange.api] += 1
+        self._surroundings.see(exchange, frame)
         fault = self._surroundings.choose(exchange)
         request_delay_ms, reply_delay_ms = self._surroundings.delays_ms(exchange)
         if fault is not None:

@@ -10,6 +10,8 @@ from random import Random
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
+from ottla.wire import api as wire_api
+from ottla.wire.frame import decode_request
 from tests.peers.ports import ReservedPort
 
 from .actions import Action, Ending, Exchange
@@ -17,7 +19,7 @@ from .addresses import addresses, decode_if_it_names_brokers, encode
 from .journal import Journal
 from .lane import Traffic
 from .link import Link
-from .rules import QUICK_FAULTS, Fault, RandomAction, Rule, Rules, key_of
+from .rules import KEYS, QUICK_FAULTS, Fault, RandomAction, Rule, Rules, key_of
 
 T = TypeVar("T")
 Milliseconds = float | tuple[float, float]
@@ -95,6 +97,7 @@ class FaultProxy:
         self._links: dict[Link, asyncio.Task[None]] = {}
         self._rules = Rules()
         self._delays: list[Delays] = []
+        self._watchers: list[Callable[[Exchange, bytes], None]] = []
         self._refusing = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="fault-proxy", daemon=True)
@@ -157,6 +160,7 @@ class FaultProxy:
         """Let nothing go wrong any more. Faults that requests are in for already still happen."""
         self._call(self._rules.clear)
         self._call(self._delays.clear)
+        self._call(self._watchers.clear)
         self.throttle(None)
         self.thaw()
         self.accept()
@@ -192,7 +196,22 @@ class FaultProxy:
         """What happened last, for the message of a test that fails."""
         return "\n".join([f"the proxy's faults: {dict(self.faults)}", *self.journal.lines()])
 
+    def watch(self, api: str, see: Callable[[Any], None]) -> None:
+        """Have every request of an API, decoded, seen by a function, in the proxy's thread and before it goes on."""
+        key = KEYS[api]
+
+        def decoded(exchange: Exchange, frame: bytes) -> None:
+            if exchange.key == key:
+                see(decode_request(wire_api.request(key), exchange.version, frame[4:])[1])
+
+        self._call(self._watchers.append, decoded)
+
     # What links ask.
+
+    def see(self, exchange: Exchange, frame: bytes) -> None:
+        """Show a request to those who watch."""
+        for watcher in self._watchers:
+            watcher(exchange, frame)
 
     def choose(self, exchange: Exchange) -> Fault | None:
         """What a request is in for."""
