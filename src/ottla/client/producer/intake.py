@@ -16,8 +16,8 @@ from ottla.wire.errors import KafkaError
 
 Headers = Iterable[tuple[str, bytes | None]]
 
-TURN_S = 0.001
-"""How long records may be taken in a row before the event loop gets its turn."""
+BATCHES_IN_A_ROW = 4
+"""How many batches are begun before the event loop gets a turn."""
 
 PARTIAL_MAX_AGE_MS = 1_000
 """When to look again at a topic of which not all partitions had a leader."""
@@ -44,7 +44,7 @@ class Intake:
         self._options = options
         self._partitioner = partitioner
         self._chance = chance
-        self._turn_began: float | None = None
+        self._begun = 0
 
     async def known(self, topic: str) -> Routes:
         """What is known of a topic, brought up to date."""
@@ -177,12 +177,7 @@ class Intake:
 
     async def give_way(self) -> None:
         """Let the event loop run now and then, however fast records come: it is what sends them."""
-        loop = asyncio.get_running_loop()
-        if self._turn_began is None:
-            self._turn_began = loop.time()
-            loop.call_soon(self._end_turn)
-        elif loop.time() - self._turn_began > TURN_S:
+        self._begun += 1
+        if self._begun >= BATCHES_IN_A_ROW:
+            self._begun = 0
             await asyncio.sleep(0)
-
-    def _end_turn(self) -> None:
-        self._turn_began = None
