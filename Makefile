@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST_ARGS ?= -n 2
 
-.PHONY: help demo test check unit setup conformance fuzz crash power-cut group-histories bench-codec bench-growth \
-	bench-groups clean
+.PHONY: help demo test check unit setup conformance fuzz crash power-cut group-histories faults bench-client \
+	bench-codec bench-growth bench-groups clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,12 @@ power-cut: $(READY)  ## a thousand simulated power cuts and more for each flush 
 
 group-histories: $(READY)  ## thousands of random histories of groups against the invariants
 	@$(BIN)/python -m tests.sim.groups --seeds 2000
+
+faults: $(READY)  ## cut, delay and forge what passes between client and broker, a few hundred seeds
+	@$(BIN)/python -m tests.faults --seeds 300
+
+bench-client: $(READY)  ## the client side by side with confluent-kafka, aiokafka and kafka-python
+	@$(BIN)/python -m bench.client
 
 bench-codec: $(READY)  ## the codec side by side with its peers
 	@$(BIN)/python -m bench.codec
