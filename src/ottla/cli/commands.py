@@ -2,7 +2,7 @@
 
 import typer
 
-from ottla.cli import config, group, topic
+from ottla.cli import config, group, pipeline, topic
 from ottla.cli.consume import consume
 from ottla.cli.produce import produce
 
@@ -12,5 +12,6 @@ def register(app: typer.Typer) -> None:
     app.add_typer(topic.app, name="topic")
     app.add_typer(group.app, name="group")
     app.add_typer(config.app, name="config")
+    app.add_typer(pipeline.app, name="pipeline")
     app.command("produce")(produce)
     app.command("consume")(consume)
