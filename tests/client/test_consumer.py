@@ -10,13 +10,15 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from confluent_kafka.cimpl import TopicPartition as TheirPartition
 
-from ottla import Consumer, ConsumerRecord, TopicPartition
+from ottla import Admin, Consumer, ConsumerRecord, TopicPartition
+from ottla import NewTopic as NewTopicOfOurs
 from ottla.client.errors import (
     ClientClosedError,
     IllegalStateError,
     NoOffsetForPartitionError,
     OffsetOutOfRangeError,
     RecordDeserializationError,
+    TopicAlreadyExistsError,
     UnknownTopicOrPartitionError,
 )
 from ottla.testing import TestBroker
@@ -486,3 +488,32 @@ def test_what_is_in_hand_when_the_user_fails_is_read_again_by_the_next(
             assert (await consumer.getone()).offset == first_of_next
 
     asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_a_topic_that_was_made_again_is_read_from_its_beginning(broker: Broker, new_topic: NewTopicFunction) -> None:
+    topic = new_topic()
+    place = TopicPartition(topic, 0)
+    write(broker, topic, values_of(3))
+
+    async def story(consumer: Consumer) -> None:
+        await take(consumer, 3)
+        consumer.pause(place)
+        async with Admin(broker.bootstrap_servers) as admin:
+            await admin.delete_topics([topic])
+            await _make_again(admin, topic)
+        await asyncio.to_thread(write, broker, topic, values_of(10, "new"))
+        consumer.resume(place)
+        assert [record.value for record in await take(consumer, 10)] == values_of(10, "new")
+
+    read(broker, story, [place], allow_auto_create_topics=False)
+
+
+async def _make_again(admin: Admin, topic: str) -> None:
+    """Make a topic whose deletion may not be finished."""
+    async with asyncio.timeout(TIMEOUT_S):
+        while True:
+            try:
+                await admin.create_topics([NewTopicOfOurs(topic, 1)])
+                return
+            except TopicAlreadyExistsError:
+                await asyncio.sleep(0.1)

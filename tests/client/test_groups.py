@@ -190,7 +190,7 @@ def test_two_members_under_one_instance_id_do_not_go_on_together(
             async with asyncio.timeout(20):
                 await loser.stopped()
         await until(lambda: are_shared([winner], 2))
-        assert loser.partitions == set()
+        await until(lambda: loser.partitions == set())
         await loser.consumer.stop()
         await winner.stop()
 

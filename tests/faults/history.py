@@ -18,7 +18,6 @@ from ottla.wire.api.produce import PartitionProduceData, ProduceRequest, TopicPr
 from tests.interop.raw_client import LATEST, BrokerError, RawClient, check
 
 OFFSETS_TOPIC = "__consumer_offsets"
-OFFSETS_PARTITIONS = 50
 RECORDS_PER_BATCH = 10
 READY_S = 20.0
 
@@ -106,9 +105,11 @@ class Witness:
 
     def commits(self, group: str) -> dict[tuple[str, int], list[int]]:
         """All offsets that a group ever committed, by topic and partition, in the order in which they were written."""
-        partition = shard_index(group, OFFSETS_PARTITIONS)
+        with RawClient(self._address) as client:
+            partitions = len(client.topic(OFFSETS_TOPIC).partitions)
+        partition = shard_index(group, partitions)
         found: dict[tuple[str, int], list[int]] = {}
-        end = self.ends(OFFSETS_TOPIC, OFFSETS_PARTITIONS)[partition]
+        end = self.ends(OFFSETS_TOPIC, partitions)[partition]
         with RawClient(self._address) as client:
             for record in _read_partition(client, OFFSETS_TOPIC, partition, 0, end):
                 place = _committed_place(record.key or b"", group)
@@ -190,6 +191,9 @@ class Sends:
         unaccounted = self.count - len(self.acknowledged) - len(self.failed)
         if unaccounted:
             found.append(f"{unaccounted} of {self.count} records have no outcome")
+        denied = [number for number, error in self.failed.items() if "were not written" in str(error)]
+        if written := [number for number in denied if number in places]:
+            found.append(f"{len(written)} records are stored though it was said that they are not: {_some(written)}")
         if exactly_once:
             twice = [number for number, count in Counter(number for _, number in stored).items() if count > 1]
             if twice:

@@ -19,12 +19,16 @@ from ottla.client.errors import (
     InvalidGroupIdError,
     KafkaError,
 )
+from ottla.wire.api.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ottla.wire.errors import ErrorCode
+from ottla.wire.frame import decode_request
 from tests.peers.fixtures import Broker, has_consumer_protocol
 
 from . import (
     Action,
+    Exchange,
     FaultProxy,
+    Passage,
     black_hole,
     cut_reply,
     cut_request,
@@ -106,6 +110,54 @@ def test_heartbeats_of_the_newer_protocol_carry_everything_and_may_be_cut_anywhe
     rule = proxy.on("ConsumerGroupHeartbeat", action, nth=nth)
     tell("modern")
     rule.wait()
+
+
+def only_goodbyes(action: Action) -> Action:
+    """Do something to the first heartbeat that takes leave, and to no other."""
+    assert action.on_request is not None
+    treat, done = action.on_request, False
+
+    def on_request(exchange: Exchange, frame: bytes) -> Passage:
+        nonlocal done
+        _, request = decode_request(ConsumerGroupHeartbeatRequest, exchange.version, frame[4:])
+        if done or request.member_epoch >= 0:
+            return Passage(frame)
+        done = True
+        return treat(exchange, frame)
+
+    return Action(action.name, on_request)
+
+
+@pytest.mark.parametrize(
+    ("kind", "api"), [("eager", "LeaveGroup"), ("cooperative", "LeaveGroup"), ("modern", "ConsumerGroupHeartbeat")]
+)
+@pytest.mark.parametrize("action", [cut_request(0), cut_request(0.5, reset=True)], ids=str)
+def test_a_goodbye_that_is_cut_is_said_again(
+    proxy: FaultProxy, witness: Witness, kind: str, api: str, action: Action
+) -> None:
+    name = f"goodbye-{next(NAMES)}"
+    witness.create(name, PARTITIONS)
+    faults = proxy.faults[action.name]
+
+    async def story() -> None:
+        first, second = (
+            GroupMember(proxy.bootstrap_servers, name, name, Reads(), **KINDS[kind], session_timeout_ms=25_000)
+            for _ in range(2)
+        )
+        await first.start()
+        await wait_for(lambda: len(first.consumer.assignment()) == PARTITIONS, [first])
+        await second.start()
+        await wait_for(lambda: 0 < len(second.consumer.assignment()) < PARTITIONS, [first, second])
+        proxy.on(api, action if kind != "modern" else only_goodbyes(action), times=1 if kind != "modern" else None)
+        await first.stop()
+        assert proxy.faults[action.name] > faults
+        # The group does not wait for a session that nobody keeps up.
+        async with asyncio.timeout(4):
+            await wait_for(lambda: len(second.consumer.assignment()) == PARTITIONS, [second])
+        await second.stop()
+
+    with explained(proxy):
+        run(story())
 
 
 @pytest.mark.parametrize("action", [duplicate_reply(), stray_reply()], ids=str)

@@ -156,7 +156,7 @@ def test_one_who_speaks_another_language(client: Client, data: bytes) -> None:
 # A broker that is one.
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def topic(witness: Witness) -> str:
     witness.create(TOPIC, PARTITIONS)
     witness.write(TOPIC, [b"one", b"two", b"three"], PARTITIONS)
@@ -179,7 +179,7 @@ def test_garbage_in_the_middle_of_a_conversation_is_got_over(proxy: FaultProxy, 
         rule.wait()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def strict() -> Iterator[TestBroker]:
     with TestBroker({"auto.create.topics.enable": "false", "message.max.bytes": "1000"}) as broker:
         Witness(broker.bootstrap_servers).create(TOPIC, PARTITIONS)

@@ -1,4 +1,4 @@
-"""Talking to a cluster: what the commands need of producing, fetching and administration."""
+"""Talking to a cluster of any Kafka-compatible brokers: producing, consuming and administration."""
 
 from ottla.client.admin import Admin, ConfigEntry, ConfigResource, NewPartitions, NewTopic
 from ottla.client.cluster import Cluster

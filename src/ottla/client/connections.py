@@ -4,8 +4,9 @@ import asyncio
 from dataclasses import dataclass, field
 from enum import Enum
 
+from ottla.client.errors import ClientClosedError
 from ottla.client.options import ClientOptions
-from ottla.net import BrokerUnreachableError, Connection
+from ottla.net import Connection
 from ottla.net.negotiate import API_VERSIONS
 from ottla.ports import Chance
 
@@ -70,6 +71,9 @@ class Connections:
 
     async def to(self, address: Address, lane: Lane = Lane.GENERAL) -> Connection:
         """A connection to an address. One that failed lately is left alone for a while before it is tried again."""
+        if self._closed:
+            # Not an error that passes: those who try again would do so for a minute.
+            raise ClientClosedError("the client was stopped while it was in use")
         place = self._places.setdefault((address, lane), _Place())
         found = place.connection
         if found is not None and not found.closed and not self._is_stale(found):
@@ -125,7 +129,7 @@ class Connections:
             raise
         if self._closed:
             await opened.close()
-            raise BrokerUnreachableError(f"the client was closed while it connected to {opened.broker}")
+            raise ClientClosedError(f"the client was stopped while it connected to {opened.broker}")
         health.failures, health.not_before = 0, 0.0
         self.has_versions = self.has_versions or API_VERSIONS in opened.offer
         return opened

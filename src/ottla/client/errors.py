@@ -69,6 +69,7 @@ from ottla.client.broker_errors import (
     UnsupportedCompressionTypeError,
     UnsupportedForMessageFormatError,
 )
+from ottla.client.types import TopicPartition
 from ottla.net import (
     BrokerUnreachableError,
     ConnectionLostError,
@@ -163,6 +164,8 @@ class IllegalStateError(KafkaError):
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, message)
+        # There is no code for what no broker has a part in, and the name of this one would blame it.
+        self.args = (self.message,)
 
 
 class ClientClosedError(IllegalStateError):
@@ -205,10 +208,19 @@ class NoOffsetForPartitionError(KafkaError):
 
 
 class RecordDeserializationError(KafkaError):
-    """A deserializer raised an exception, which is the cause of this one. The consumer's position is at the record."""
+    """A deserializer raised an exception, which is the cause of this one. The consumer's position is at the record.
 
-    def __init__(self, message: str) -> None:
-        super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, f"{message}; seek past the record to read on")
+    `consumer.seek(error.topic_partition, error.offset + 1)` leaves the record out.
+    """
+
+    def __init__(self, topic_partition: TopicPartition, offset: int, reason: str) -> None:
+        super().__init__(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            f"a deserializer failed at offset {offset} of {topic_partition}: {reason}; seek past the record to read on",
+        )
+        self.args = (self.message,)
+        self.topic_partition = topic_partition
+        self.offset = offset
 
 
 class LogTruncationError(KafkaError):

@@ -52,7 +52,8 @@ class RangeReader:
         timeout_ms: int | None = None,
     ) -> None:
         self._cluster = cluster
-        self._timeout_ms = cluster.request_timeout_ms if timeout_ms is None else timeout_ms
+        # A reply that is lost takes one request timeout.
+        self._timeout_ms = 2 * cluster.request_timeout_ms if timeout_ms is None else timeout_ms
         self._ranges = {TopicPartition(*place): bounds for place, bounds in ranges.items()}
         self._decoder = ArrowDecoder(columns, check_crcs=check_crcs)
         self._options = FetchOptions(
@@ -83,7 +84,9 @@ class RangeReader:
         subscription = Subscription()
         subscription.assign_by_user([place for place, (start, end) in self._ranges.items() if start < end])
         for place, state in subscription.assigned.items():
-            state.seek(self._ranges[place][0])
+            # A fetch of what nobody wants would wait for it, and all requests after it on its connection too.
+            start, state.stop_offset = self._ranges[place]
+            state.seek(start)
         handout = Handout(subscription, Decoder(), signal)
         handout.closed = False
         replies = Replies(self._cluster, subscription, resets=False)

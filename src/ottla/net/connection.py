@@ -136,8 +136,10 @@ class Connection(asyncio.BufferedProtocol):
         connection = cls(f"{host}:{port}", client_id, timeout_ms, max_response_bytes)
         try:
             await asyncio.get_running_loop().create_connection(lambda: connection, host, port)
-        except OSError as error:
-            raise BrokerUnreachableError(f"cannot connect to {host}:{port}: {error.strerror or error}") from error
+        # Names that cannot be those of hosts are UnicodeErrors.
+        except (OSError, UnicodeError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise BrokerUnreachableError(f"cannot connect to {host}:{port}: {reason}") from error
         return connection
 
     async def _negotiate(self) -> None:

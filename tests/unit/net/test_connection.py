@@ -373,6 +373,15 @@ def test_nobody_there_is_said_with_the_address(loop_factory: LoopFactory) -> Non
     run(loop_factory, story())
 
 
+@pytest.mark.parametrize("host", ["broker..example", "b" * 80])
+def test_a_name_that_no_host_can_have_is_said_with_the_address(loop_factory: LoopFactory, host: str) -> None:
+    async def story() -> None:
+        with pytest.raises(ConnectionLostError, match=f"cannot connect to {host}:9092"):
+            await Connection.open(host, 9092)
+
+    run(loop_factory, story())
+
+
 def test_a_broker_that_accepts_and_says_nothing_is_given_up(loop_factory: LoopFactory) -> None:
     def never(connection: ServerConnection, frame: bytes) -> Reply:
         waiter: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

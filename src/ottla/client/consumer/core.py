@@ -1,5 +1,6 @@
 """What a consumer is made of, put together: it starts and stops as one."""
 
+import asyncio
 from dataclasses import dataclass
 
 from ottla.client.cluster import Cluster
@@ -9,6 +10,7 @@ from ottla.client.consumer.decoding import Decoder
 from ottla.client.consumer.fetching import Fetcher, FetchOptions
 from ottla.client.consumer.handout import Handout
 from ottla.client.consumer.membership import ConsumerRebalanceListener, Group, GroupOptions
+from ottla.client.consumer.membership.identity import in_listener
 from ottla.client.consumer.positions import Positions
 from ottla.client.consumer.replies import Replies
 from ottla.client.consumer.signal import Signal
@@ -52,6 +54,7 @@ class Core:
         self._chance = chance
         self._cluster: Cluster | None = None
         self._parts: list[Fetcher | Positions | Alone] = []
+        self._stopping: asyncio.Task[None] | None = None
 
     @property
     def cluster(self) -> Cluster:
@@ -80,13 +83,22 @@ class Core:
             self.group.start()
 
     async def stop(self, *, finished: bool) -> None:
-        """Leave the group, and end all that was started. What the user has in hand is finished, or not."""
-        if self._cluster is None or self.handout.closed:
-            return
-        if finished:
-            self.subscription.user_returned()
-        self.handout.closed = True
-        self.signal.notify()
+        """Leave the group, and end all that was started. What the user has in hand is finished, or not.
+
+        It goes on to its end if whoever called it is cancelled.
+        """
+        if not self.handout.closed:
+            if finished:
+                self.subscription.user_returned()
+            self.handout.closed = True
+            self.signal.notify()
+            self._stopping = asyncio.create_task(self._stop())
+        # The end waits for the user's listener, so one that stops the consumer must not wait for the end.
+        if self._stopping is not None and not in_listener.get():
+            await asyncio.shield(self._stopping)
+
+    async def _stop(self) -> None:
+        assert self._cluster is not None, "what is stopped was started"
         try:
             if self.group is not None:
                 await self.group.close()

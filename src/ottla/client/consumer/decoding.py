@@ -121,9 +121,7 @@ class Decoder:
             except Exception as error:
                 if not done:
                     what = f"{type(error).__name__}: {error}"
-                    raise RecordDeserializationError(
-                        f"a deserializer failed at offset {offset} of {state.partition}: {what}"
-                    ) from error
+                    raise RecordDeserializationError(state.partition, offset, what) from error
                 # The rest is fetched again once these have been handed out.
                 state.chunks.clear()
                 return Run(done, run.start_offset, offset, run.leader_epoch)

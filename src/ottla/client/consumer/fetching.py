@@ -11,7 +11,7 @@ from ottla.client.connections import Lane
 from ottla.client.consumer.replies import Replies
 from ottla.client.consumer.sessions import LAST_VERSION_WITH_NAMES, FetchSession, Wanted
 from ottla.client.consumer.signal import Signal
-from ottla.client.consumer.subscription import PartitionState, Subscription
+from ottla.client.consumer.subscription import PartitionState, Start, Subscription
 from ottla.client.errors import error_of
 from ottla.client.picture import NO_LEADER, NO_TOPIC_ID, Leader
 from ottla.client.types import TopicPartition
@@ -192,15 +192,16 @@ class Fetcher:
                 pause_s = later_s if pause_s is None else min(pause_s, later_s)
             elif state.chunks and (room < least or state.buffered_bytes >= share):
                 wait_ms = min(wait_ms, SHORT_WAIT_MS)
-            else:
+            elif self._is_same_topic(state, topic_id := self._cluster.topic_id(partition.topic)):
                 offset = state.fetch_offset
                 assert offset is not None, "a position that is not known is looked for first"
-                topic_id = self._cluster.topic_id(partition.topic)
                 wanted[partition] = Wanted(offset, options.max_partition_fetch_bytes, leader.epoch, topic_id)
         return wanted, max(least, min(options.fetch_max_bytes, room)), wait_ms, pause_s
 
     def _is_fetched(self, state: PartitionState, leader: Leader) -> bool:
         if not state.is_readable or state.error is not None:
+            return False
+        if state.stop_offset is not None and (state.fetch_offset or 0) >= state.stop_offset:
             return False
         if leader.epoch != state.current_epoch:
             # A new leader may have less than the one before had. Only records say how far the epochs agree.
@@ -209,6 +210,18 @@ class Fetcher:
             if state.unvalidated:
                 self._subscription.unsettled.notify()
         return not state.unvalidated
+
+    def _is_same_topic(self, state: PartitionState, topic_id: bytes) -> bool:
+        """Whether the position is of this topic. In one of the same name it would leave out what is before it."""
+        if topic_id == NO_TOPIC_ID or state.topic_id in (None, topic_id):
+            state.topic_id = None if topic_id == NO_TOPIC_ID else topic_id
+            return True
+        # What was fetched of the one before comes first.
+        if not state.has_records:
+            log.warning("topic %r was deleted and made again; %s begins anew", state.partition.topic, state.partition)
+            state.begin_at(Start.RESET)
+            self._subscription.unsettled.notify()
+        return False
 
     def _buffered(self) -> int:
         """Bytes that are in memory or on their way. Copies what keeps replies alive that are read for the most part."""

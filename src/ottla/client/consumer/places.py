@@ -11,6 +11,7 @@ from ottla.client.consumer.subscription import PartitionState, Start
 from ottla.client.errors import IllegalStateError, RequestTimedOutError
 from ottla.client.offsets import EARLIEST, LATEST, find_offsets
 from ottla.client.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
+from ottla.record._kernel_types import LARGEST_INT64
 
 GivenOffset = int | tuple[int, str] | OffsetAndMetadata
 """An offset to commit: the number, with a note, or with its epoch too."""
@@ -153,6 +154,8 @@ class Places:
         """
         if offset < 0:
             raise ValueError(f"offset is {offset}; it must be at least 0, or use seek_to_beginning() or seek_to_end()")
+        if offset > LARGEST_INT64:
+            raise ValueError(f"offset is {offset}; it must be at most {LARGEST_INT64}")
         self._state(partition).seek(offset)
         self._core.signal.notify()
 

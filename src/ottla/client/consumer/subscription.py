@@ -61,6 +61,8 @@ class PartitionState:
         "seeks",
         "served",
         "start",
+        "stop_offset",
+        "topic_id",
         "unvalidated",
         "withheld",
     )
@@ -69,6 +71,8 @@ class PartitionState:
         self.partition = partition
         self.start: Start | None = start
         """Where to begin; None once the position is known."""
+        self.stop_offset: int | None = None
+        """Nothing is fetched from there on, since nobody wants it."""
         self.paused = False
         """The user wants nothing of it for now."""
         self.withheld = False
@@ -85,6 +89,8 @@ class PartitionState:
         self.failures = 0
         self.not_before = 0.0
         """When to fetch again after failures in a row, by the event loop's clock."""
+        self.topic_id: bytes | None = None
+        """That of the topic which the position is of; None until it is fetched from."""
         self.served = 0
         """When records came last; partitions that got none for long come first in the next fetch."""
         self.seeks = 0
@@ -224,6 +230,7 @@ class PartitionState:
         self._held_from, self._iterated = None, False
         self.chunks.clear()
         self.error, self.failures, self.not_before = None, 0, 0.0
+        self.topic_id = None
         self.seeks += 1
 
 

@@ -137,6 +137,7 @@ class Accumulator:
         self._failed: list[PendingBatch] = []
         self._flushing = 0
         """How many wait until all is settled, and will be told what failed."""
+        self._refusal: KafkaError | None = None
 
     def queue(self, partition: TopicPartition) -> PartitionQueue:
         """The queue of a partition."""
@@ -171,6 +172,8 @@ class Accumulator:
 
     def begin(self, queue: PartitionQueue, builder: BatchBuilder, charged: int) -> PendingBatch:
         """Open a batch that has a record or more, for which memory is taken."""
+        if self._refusal is not None:
+            raise self._refusal
         assert queue.open is None, "one batch is open at a time"
         now = asyncio.get_running_loop().time()
         self._serial += 1
@@ -276,6 +279,11 @@ class Accumulator:
         """The first failure that nobody knows of; all are forgotten."""
         failed, self._failed = self._failed, []
         return next((batch.error for batch in failed if not batch.is_noticed), None)
+
+    def refuse(self, error: KafkaError) -> None:
+        """Take no more records; those who wait for room are told at once."""
+        self._refusal = error
+        self.memory.refuse(error)
 
     def close(self, error: KafkaError) -> None:
         """Give up all that is not settled."""

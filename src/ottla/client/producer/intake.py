@@ -72,6 +72,12 @@ class Intake:
             routes.take(found)
         return routes
 
+    async def _looked_up_again(self, topic: str) -> Routes:
+        """What is known of a topic that may have got more partitions."""
+        with suppress(KafkaError):
+            await self._cluster.metadata([topic])
+        return await self.known(topic)
+
     async def add(
         self,
         queue: PartitionQueue | None,
@@ -91,6 +97,8 @@ class Intake:
                 return Delivery(queue.open, index, timestamp_ms)
         await self.give_way()
         routes = await self.known(topic)
+        if partition is not None and partition not in routes.topic.leaders:
+            routes = await self._looked_up_again(topic)
         if queue is None:
             queue = routes.of(key, partition)
         free = partition is None and routes.is_free(key)

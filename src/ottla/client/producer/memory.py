@@ -5,6 +5,7 @@ from collections import deque
 from contextlib import suppress
 
 from ottla.client.errors import BufferFullError
+from ottla.wire.errors import KafkaError
 
 
 class Memory:
@@ -41,6 +42,13 @@ class Memory:
                 self.free -= wanted
                 future.set_result(None)
 
+    def refuse(self, error: KafkaError) -> None:
+        """Let nobody wait any longer."""
+        waiters, self._waiters = self._waiters, deque()
+        for _, future in waiters:
+            if not future.done():
+                future.set_exception(error)
+
     async def wait(self, size: int, timeout_ms: int) -> None:
         """Take so many bytes, once they are free; BufferFullError after the timeout."""
         if self.take(size):
@@ -51,7 +59,7 @@ class Memory:
             async with asyncio.timeout(timeout_ms / 1000):
                 await future
         except BaseException as error:
-            if future.done() and not future.cancelled():
+            if future.done() and not future.cancelled() and future.exception() is None:
                 self.give(size)
             else:
                 with suppress(ValueError):

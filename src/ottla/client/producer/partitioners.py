@@ -151,7 +151,7 @@ class Routes:
     def _named(self, partition: int) -> PartitionQueue:
         if partition not in self.topic.leaders:
             raise UnknownTopicOrPartitionError(
-                f"topic {self.topic.name!r} has partitions 0 to {len(self.partitions) - 1}, not {partition}"
+                f"topic {self.topic.name!r} has partitions 0 to {len(self.partitions) - 1}, not {partition!r}"
             )
         return self._queue_of(TopicPartition(self.topic.name, partition))
 

@@ -180,11 +180,13 @@ class Producer:
         cluster, sender = self._cluster, self._sender
         if cluster is None or sender is None:
             return
+        # What is taken from here on would not be waited for.
+        self._intake, self._routes = None, {}
+        sender.accumulator.refuse(ClientClosedError("the producer was stopped before it took the record"))
         try:
             await self.flush()
         finally:
-            self._cluster = self._sender = self._intake = None
-            self._routes = {}
+            self._cluster = self._sender = None
             await sender.close(ClientClosedError("the producer was stopped before the record was acknowledged"))
             await cluster.close()
 
@@ -239,7 +241,7 @@ class Producer:
         # From here to the end of the fast path nothing is done that could be done once per batch.
         routes = self._routes.get(topic)
         queue = None
-        if routes is not None:
+        if routes is not None and (partition is None or partition in routes.topic.leaders):
             if key is None and partition is None:
                 queue = routes.current
             if queue is None:

@@ -147,6 +147,7 @@ def test_a_deserializer_that_fails_is_told_with_the_place_after_what_is_before_i
     with pytest.raises(RecordDeserializationError, match="offset 1 of t-0: ValueError") as caught:
         decoder.begin_run(state)
     assert isinstance(caught.value.__cause__, ValueError)
+    assert (caught.value.topic_partition, caught.value.offset) == (state.partition, 1)
     assert state.position == 1
     state.seek(2)
     state.chunks.append(chunk(data))

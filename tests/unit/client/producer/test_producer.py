@@ -1,0 +1,64 @@
+"""A producer that is stopped while it is used, and a topic that grows."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from ottla.client.admin import Admin, NewTopic
+from ottla.client.errors import ClientClosedError, UnknownTopicOrPartitionError
+from ottla.client.producer import Producer
+from ottla.testing import TestBroker
+
+
+def run(story: Coroutine[Any, Any, Any]) -> None:
+    asyncio.run(asyncio.wait_for(story, 30))
+
+
+def test_those_who_wait_for_room_are_told_when_the_producer_stops() -> None:
+    async def story(servers: str) -> None:
+        producer = Producer(
+            bootstrap_servers=servers, buffer_memory=100_000, batch_size=80_000, max_request_size=90_000
+        )
+        await producer.start()
+        first = await producer.send("orders", b"x" * 60_000)
+        waiting = [asyncio.create_task(producer.send("orders", b"x" * 60_000)) for _ in range(3)]
+        await asyncio.sleep(0)
+        assert not any(task.done() for task in waiting), "there is room for one"
+        await producer.stop()
+        assert first.result().offset == 0, "what was taken is delivered"
+        for task in waiting:
+            with pytest.raises(ClientClosedError, match="stopped before it took the record"):
+                await task
+
+    with TestBroker() as broker:
+        run(story(broker.bootstrap_servers))
+
+
+def test_one_who_waits_for_news_of_a_topic_is_told_when_the_producer_stops() -> None:
+    async def story(servers: str) -> None:
+        producer = await Producer(bootstrap_servers=servers).start()
+        waiting = asyncio.create_task(producer.send("orders", b"two apples"))
+        await asyncio.sleep(0)
+        await producer.stop()
+        with pytest.raises(ClientClosedError):
+            await asyncio.wait_for(waiting, 5)
+
+    with TestBroker() as broker:
+        run(story(broker.bootstrap_servers))
+
+
+def test_a_partition_that_was_added_can_be_named_at_once() -> None:
+    async def story(servers: str) -> None:
+        async with Admin(servers) as admin, Producer(bootstrap_servers=servers) as producer:
+            await admin.create_topics([NewTopic("orders", 1)])
+            await producer.send_and_wait("orders", b"one", partition=0)
+            with pytest.raises(UnknownTopicOrPartitionError, match="has partitions 0 to 0, not 2"):
+                await producer.send("orders", b"two", partition=2)
+            await admin.create_partitions({"orders": 3})
+            metadata = await producer.send_and_wait("orders", b"two", partition=2)
+            assert (metadata.partition, metadata.offset) == (2, 0)
+
+    with TestBroker() as broker:
+        run(story(broker.bootstrap_servers))
