@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST_ARGS ?= -n 2
 
-.PHONY: help demo test check unit setup conformance fuzz crash power-cut group-histories faults bench-client \
+.PHONY: help demo test check unit setup conformance fuzz crash power-cut group-histories spark faults bench-client \
 	bench-codec bench-growth bench-groups clean
 
 help:  ## this list
@@ -50,6 +50,9 @@ power-cut: $(READY)  ## a thousand simulated power cuts and more for each flush 
 
 group-histories: $(READY)  ## thousands of random histories of groups against the invariants
 	@$(BIN)/python -m tests.sim.groups --seeds 2000
+
+spark: $(READY)  ## all tests of Spark, with those that start it anew, and the official connector where Maven is at hand
+	@$(BIN)/python -m pytest -m "long or not long" tests/spark
 
 faults: $(READY)  ## cut, delay and forge what passes between client and broker, a few hundred seeds
 	@$(BIN)/python -m tests.faults --seeds 300

@@ -20,7 +20,10 @@ if TYPE_CHECKING:
     from ottla.client.consumer import Consumer as Consumer
     from ottla.client.consumer import ConsumerRebalanceListener as ConsumerRebalanceListener
     from ottla.client.offsets import OffsetSpec as OffsetSpec
+    from ottla.client.producer import Delivery as Delivery
     from ottla.client.producer import Producer as Producer
+    from ottla.client.producer import TableDelivery as TableDelivery
+    from ottla.client.producer import TableMetadata as TableMetadata
     from ottla.client.table import read_table as read_table
     from ottla.client.types import ConsumerRecord as ConsumerRecord
     from ottla.client.types import OffsetAndMetadata as OffsetAndMetadata
@@ -37,6 +40,7 @@ _HOMES = {
     "Consumer": "ottla.client.consumer",
     "ConsumerRebalanceListener": "ottla.client.consumer",
     "ConsumerRecord": "ottla.client.types",
+    "Delivery": "ottla.client.producer",
     "KafkaError": "ottla.wire.errors",
     "MemberToRemove": "ottla.client.admin",
     "NewPartitions": "ottla.client.admin",
@@ -46,6 +50,8 @@ _HOMES = {
     "OffsetSpec": "ottla.client.offsets",
     "Producer": "ottla.client.producer",
     "RecordMetadata": "ottla.client.types",
+    "TableDelivery": "ottla.client.producer",
+    "TableMetadata": "ottla.client.producer",
     "TopicPartition": "ottla.client.types",
     "read_table": "ottla.client.table",
 }

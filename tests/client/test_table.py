@@ -112,6 +112,22 @@ def test_records_that_are_gone_are_missed_where_they_were_asked_for(broker: Brok
     asyncio.run(asyncio.wait_for(story(), 60))
 
 
+def test_a_range_to_the_end_of_the_log_leaves_no_fetch_behind_that_the_next_one_waits_for(
+    broker: Broker, topic: str
+) -> None:
+    async def story() -> float:
+        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap_servers)) as cluster:
+            loop = asyncio.get_running_loop()
+            started = loop.time()
+            for _ in range(20):
+                reader = RangeReader(cluster, {TopicPartition(topic, 0): (0, 10)})
+                assert sum([batch.num_rows async for batch in reader.batches()]) == 10
+            return loop.time() - started
+
+    # A fetch at the end of a log is answered after 500 ms.
+    assert asyncio.run(asyncio.wait_for(story(), 60)) < 20 * 0.5
+
+
 def test_ranges_of_several_topics_are_read_together(broker: Broker, topic: str, new_topic: NewTopicFunction) -> None:
     other = new_topic()
     write(broker, other, [b"a", b"b", b"c"])

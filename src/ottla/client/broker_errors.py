@@ -1,7 +1,8 @@
 """The error codes of brokers as exceptions: one class for each that a user of a client may want to catch."""
 
-from typing import ClassVar
+from typing import ClassVar, Self
 
+from ottla.client.types import TopicPartition
 from ottla.wire.errors import ErrorCode, KafkaError
 
 
@@ -9,24 +10,45 @@ class BrokerError(KafkaError):
     """A broker answered with an error code; the subclasses are the codes."""
 
     code_of_class: ClassVar[ErrorCode]
-    advice: ClassVar[str] = ""
+    advice: str = ""
+    """What to do; of the class, unless something else fits better."""
 
-    def __init__(self, message: str) -> None:
+    def __init__(self, message: str, advice: str | None = None) -> None:
         super().__init__(self.code_of_class, message)
+        if advice is not None:
+            self.advice = advice
 
     def __str__(self) -> str:
         return f"{self.code.name}: {self.message.rstrip('.')}; {self.advice}"
 
 
-class OffsetOutOfRangeError(BrokerError):
-    """The offset is not in the log: its record was deleted, or not written yet."""
+class PlacedError(KafkaError):
+    """What concerns a place in a log, where that is known."""
+
+    topic_partition: TopicPartition | None = None
+    offset: int | None = None
+
+    def at(self, topic_partition: TopicPartition, offset: int) -> Self:
+        """The same error, with its place."""
+        self.topic_partition, self.offset = topic_partition, offset
+        return self
+
+
+class OffsetOutOfRangeError(PlacedError, BrokerError):
+    """The offset is not in the log: its record was deleted, or not written yet.
+
+    A consumer's has it as `topic_partition` and `offset`.
+    """
 
     code_of_class = ErrorCode.OFFSET_OUT_OF_RANGE
     advice = "seek to an offset between beginning_offsets and end_offsets, or set auto_offset_reset"
 
 
-class CorruptRecordError(BrokerError):
-    """A batch of records fails its checksum."""
+class CorruptRecordError(PlacedError, BrokerError):
+    """A batch of records fails its checksum.
+
+    A consumer's has the place that it read at as `topic_partition` and `offset`.
+    """
 
     code_of_class = ErrorCode.CORRUPT_MESSAGE
     advice = "look at the network and the broker's disk; check_crcs=False reads it nevertheless"

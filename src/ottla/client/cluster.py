@@ -49,6 +49,8 @@ class Cluster:
         """What is known without asking."""
         self._chance = chance or SystemChance()
         self._connections = Connections(options, self._chance)
+        self.last_error: KafkaError | None = None
+        """What was tried in vain last, if nothing has worked since."""
         self._refreshing: set[asyncio.Task[MetadataResponse]] = set()
 
     @property
@@ -159,14 +161,14 @@ class Cluster:
         self.picture.forget_topic(topic)
         return (await self.topic(topic, create=create)).partitions
 
-    async def find_leaders(self, partitions: Iterable[TopicPartition]) -> Leaders:
+    async def find_leaders(self, partitions: Iterable[TopicPartition], *, create: bool = False) -> Leaders:
         """Partitions by the node id of their leader. Asks once, for all topics of which something is not known."""
         wanted = list(partitions)
         led = {one: self.picture.leader(one) for one in wanted}
         unknown = {one.topic for one, leader in led.items() if leader is None or leader.node_id == NO_LEADER}
         errors: dict[str, int] = {}
         if unknown:
-            response = await self.metadata(sorted(unknown))
+            response = await self.metadata(sorted(unknown), create=create)
             errors = {topic.name or "": topic.error_code for topic in response.topics if topic.error_code}
         found = Leaders({}, {})
         for one in wanted:
@@ -218,8 +220,11 @@ class Cluster:
         failures = 0
         while True:
             try:
-                return await operation()
+                found = await operation()
+                self.last_error = None
+                return found
             except KafkaError as error:
+                self.last_error = error
                 failures += 1
                 wait_s = self.backoff_s(failures)
                 wrong_address = not self.picture.brokers and self._blames_address(error)

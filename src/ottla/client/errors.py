@@ -155,6 +155,12 @@ __all__ = [
     "error_of",
 ]
 
+KEEP_UP = (
+    "the records since the last commit may be read again by another member: process records faster, fetch fewer at a "
+    "time (max_poll_records), or raise max_poll_interval_ms"
+)
+"""What to do when the group has moved on without a member."""
+
 LISTED_FAILURES = 5
 """How many failures the message of a `SeveralFailedError` lists."""
 
@@ -187,14 +193,10 @@ class DeliveryTimedOutError(KafkaError):
 
 
 class CommitFailedError(KafkaError):
-    """Positions could not be committed, since the partitions belong to another member by now."""
+    """Positions could not be committed, since the partitions are not this member's, or not any more."""
 
-    def __init__(self, code: ErrorCode, message: str) -> None:
-        super().__init__(
-            code,
-            f"{message}; the records since the last commit may be read again by another member: process records "
-            f"faster, fetch fewer at a time (max_poll_records), or raise max_poll_interval_ms",
-        )
+    def __init__(self, code: ErrorCode, message: str, advice: str = KEEP_UP) -> None:
+        super().__init__(code, f"{message}; {advice}")
 
 
 class NoOffsetForPartitionError(KafkaError):
@@ -267,7 +269,7 @@ def check(code: int, message: str | None) -> None:
     >>> check(0, "topic 'orders'")
     >>> check(3, "topic 'orders'")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    ottla.client.broker_errors.UnknownTopicOrPartitionError: UNKNOWN_TOPIC_OR_PARTITION: topic 'orders'; create ...
+    ottla.errors.UnknownTopicOrPartitionError: UNKNOWN_TOPIC_OR_PARTITION: topic 'orders'; create ...
     """
     if code:
         raise error_of(code, message)
@@ -282,3 +284,15 @@ def error_of(code: int, message: str | None) -> KafkaError:
         return KafkaError(ErrorCode(code), message)
     except ValueError:
         return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{message} (error code {code} is not known here)")
+
+
+def _name_by_home() -> None:
+    """Have tracebacks call the exceptions by where users get them from."""
+    for name in __all__:
+        kind = globals()[name]
+        # The base class is also the broker's, which has no clients.
+        if isinstance(kind, type) and issubclass(kind, KafkaError) and kind is not KafkaError:
+            kind.__module__ = "ottla.errors"
+
+
+_name_by_home()

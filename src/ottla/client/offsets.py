@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from datetime import datetime
 from enum import IntEnum
 from typing import Literal
 
@@ -40,6 +41,18 @@ class OffsetSpec(IntEnum):
     """The first record that is on the broker's own disk."""
     LATEST_TIERED = -5
     """The last record that has been moved to remote storage."""
+
+
+def milliseconds_of(time: datetime, name: str) -> int:
+    """A time as brokers know it: milliseconds since 1970, in UTC.
+
+    >>> milliseconds_of(datetime(1970, 1, 1, 0, 0, 1), "start")
+    Traceback (most recent call last):
+    ValueError: start is 1970-01-01 00:00:01, which has no timezone; write .astimezone() for the local one
+    """
+    if time.tzinfo is None:
+        raise ValueError(f"{name} is {time}, which has no timezone; write .astimezone() for the local one")
+    return max(0, int(time.timestamp() * 1000))
 
 
 EARLIEST = int(OffsetSpec.EARLIEST)

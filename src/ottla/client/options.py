@@ -2,6 +2,9 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
+
+from ottla.client.checks import check_numbers, check_text, shown
 
 DEFAULT_PORT = 9092
 BootstrapServers = str | Iterable[str]
@@ -36,9 +39,8 @@ class ClientOptions:
     """When to close a connection that nobody uses; brokers do it after ten minutes."""
 
     def __post_init__(self) -> None:
-        for name, least in _LEAST.items():
-            if (value := getattr(self, name)) < least:
-                raise ValueError(f"{name} is {value!r}; it must be at least {least}")
+        check_numbers(self, _LEAST)
+        check_text("client_id", self.client_id)
         # Read once here, so that a wrong address is told when the client is made.
         object.__setattr__(self, "bootstrap_servers", tuple(_split(self.bootstrap_servers)))
         assert self.addresses
@@ -60,8 +62,13 @@ _LEAST = {
 }
 
 
-def _split(servers: BootstrapServers) -> list[str]:
+def _split(servers: Any) -> list[str]:
+    if isinstance(servers, bytes) or not isinstance(servers, Iterable):
+        raise TypeError(f"bootstrap_servers is {shown(servers)}; give 'HOST:PORT', or a list of such")
     parts = servers.split(",") if isinstance(servers, str) else list(servers)
+    for part in parts:
+        if not isinstance(part, str):
+            raise TypeError(f"bootstrap_servers has {shown(part)}; write each address as 'HOST:PORT'")
     return [part.strip() for part in parts]
 
 
@@ -76,7 +83,7 @@ def parse_bootstrap(servers: BootstrapServers) -> list[tuple[str, int]]:
         host, colon, port = server.rpartition(":")
         if not colon or port.endswith("]"):
             host, port = server, str(DEFAULT_PORT)
-        if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        if not host or "/" in host or not port.isdecimal() or not 0 < int(port) < 65536:
             raise ValueError(f"{server!r} is no address; write HOST:PORT, several with commas between")
         found.append((host.removeprefix("[").removesuffix("]"), int(port)))
     if not found:

@@ -4,10 +4,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from ottla.client.checks import check_topic
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.arrow import table_schema
 from ottla.client.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
-from ottla.client.offsets import EARLIEST, LATEST, IsolationLevel, find_offsets
+from ottla.client.offsets import EARLIEST, LATEST, IsolationLevel, find_offsets, milliseconds_of
 from ottla.client.options import BootstrapServers, ClientOptions
 from ottla.client.ranges import RangeReader
 from ottla.client.types import TopicPartition
@@ -65,7 +66,8 @@ async def read_table(
         metadata_max_age_ms=metadata_max_age_ms,
         connections_max_idle_ms=connections_max_idle_ms,
     )
-    # What is wrong with the columns is told before anybody is asked.
+    # What is wrong with the arguments is told before anybody is asked.
+    check_topic(topic)
     table_schema(columns)
     async with Cluster(options) as cluster:
         places = await _places(cluster, topic, partitions)
@@ -75,7 +77,8 @@ async def read_table(
         ends = await _offsets(cluster, "latest" if end is None else end, "end", first, last)
         for place, offset in starts.items():
             if offset < first[place]:
-                raise OffsetOutOfRangeError(f"{place} begins at offset {first[place]} by now, after {offset}")
+                message = f"{place} begins at offset {first[place]} by now, after {offset}"
+                raise OffsetOutOfRangeError(message).at(place, offset)
         ranges = {place: (starts[place], min(ends[place], last[place])) for place in places}
         reader = RangeReader(
             cluster,
@@ -111,10 +114,7 @@ async def _offsets(cluster: Cluster, place: Place, name: str, first: Offsets, la
     if place == "latest":
         return last
     if isinstance(place, datetime):
-        if place.tzinfo is None:
-            raise ValueError(f"{name} is {place}, which has no timezone; write .astimezone() for the local one")
-        times_ms = dict.fromkeys(first, max(0, int(place.timestamp() * 1000)))
-        found = await find_offsets(cluster, times_ms)
+        found = await find_offsets(cluster, dict.fromkeys(first, milliseconds_of(place, name)))
         return {one: last[one] if answer is None else answer.offset for one, answer in found.items()}
     if isinstance(place, Mapping):
         missing = [str(one.partition) for one in first if one.partition not in place]

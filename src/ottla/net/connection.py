@@ -6,10 +6,12 @@ is not answered in time holds up all after it; the connection is then given up.
 
 import asyncio
 import logging
+import re
 import struct
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from os import strerror
 from typing import Any, NamedTuple, Self, cast
 
 from ottla import __version__
@@ -138,8 +140,7 @@ class Connection(asyncio.BufferedProtocol):
             await asyncio.get_running_loop().create_connection(lambda: connection, host, port)
         # Names that cannot be those of hosts are UnicodeErrors.
         except (OSError, UnicodeError) as error:
-            reason = getattr(error, "strerror", None) or error
-            raise BrokerUnreachableError(f"cannot connect to {host}:{port}: {reason}") from error
+            raise BrokerUnreachableError(f"cannot connect to {host}:{port}: {_reason(error)}") from error
         return connection
 
     async def _negotiate(self) -> None:
@@ -184,7 +185,7 @@ class Connection(asyncio.BufferedProtocol):
         if version is None:
             version = self.version_of(type(message))
         if self._room is not None:
-            await asyncio.shield(self._room)
+            await self._wait_for_room(self._room)
         return await self._send(message, version, self._timeout_ms if timeout_ms is None else timeout_ms)
 
     def post(self, message: object, then: Then, *, version: int | None = None, timeout_ms: int | None = None) -> None:
@@ -202,7 +203,7 @@ class Connection(asyncio.BufferedProtocol):
         if version is None:
             version = self.version_of(type(message))
         if self._room is not None:
-            await asyncio.shield(self._room)
+            await self._wait_for_room(self._room)
         self._write(message, version)
 
     async def close(self) -> None:
@@ -211,6 +212,16 @@ class Connection(asyncio.BufferedProtocol):
         await asyncio.shield(self._closed)
 
     # Sending.
+
+    async def _wait_for_room(self, room: "asyncio.Future[None]") -> None:
+        # Where no reply is waited for nothing else would notice a broker that is gone without a word.
+        try:
+            async with asyncio.timeout(self._timeout_ms / 1000):
+                await asyncio.shield(room)
+        except TimeoutError:
+            reason = f"{self.broker} did not read what it was sent in {self._timeout_ms} ms"
+            self._give_up(reason)
+            raise ConnectionLostError(reason) from None
 
     def _write(self, message: object, version: int) -> int:
         if self._lost is not None:
@@ -335,6 +346,14 @@ class Connection(asyncio.BufferedProtocol):
         cause = f": {error}" if error is not None else ""
         self._give_up(f"{self.broker} closed the connection{cause}")
         _settle(self._closed)
+
+
+def _reason(error: Exception) -> str:
+    """Why there is no connection. asyncio has words of its own for it, several if the host has several addresses."""
+    numbers = re.findall(r"\[Errno (\d+)\] Connect call failed", str(error))
+    if numbers:
+        return ", ".join(dict.fromkeys(strerror(int(number)) for number in numbers))
+    return getattr(error, "strerror", None) or str(error)
 
 
 def _fulfil(future: "asyncio.Future[Any]", response: Any, error: KafkaError | None) -> None:

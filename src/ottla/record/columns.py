@@ -300,13 +300,15 @@ def _layout(array: "pa.Array", *, wide: bool) -> BinaryColumn:
 
 def _header_column(array: "pa.Array") -> HeaderColumn:
     pa = _pyarrow()
-    wide = pa.types.is_large_list(array.type)
     if pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type):
         # Casts of list views give broken arrays, as of pyarrow 26.
         raise EncodeError(f"column 'headers' is of type {array.type}, not a plain list of structs of key and value")
-    if not (wide or pa.types.is_list(array.type)):
+    is_list = pa.types.is_list(array.type) or pa.types.is_large_list(array.type)
+    # Lists that are all empty may have lost what they are lists of, as those of pandas do.
+    if not is_list or pa.types.is_null(array.type.value_type):
         kind = pa.list_(pa.struct([("key", pa.binary()), ("value", pa.binary())]))
         array = _cast(array, kind, "headers", "a list of key and value")
+    wide = pa.types.is_large_list(array.type)
     fields = array.type.value_type
     names = [field.name for field in fields] if pa.types.is_struct(fields) else []
     if sorted(names) != ["key", "value"]:

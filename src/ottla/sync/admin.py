@@ -11,6 +11,7 @@ from ottla.client.admin import (
     ElectionType,
     Feature,
     GroupDescription,
+    GroupLag,
     GroupListing,
     LogDirectory,
     MemberToRemove,
@@ -21,6 +22,7 @@ from ottla.client.admin import (
     TopicDescription,
     VersionRange,
 )
+from ottla.client.admin.group_progress import ResetTo
 from ottla.client.offsets import IsolationLevel, OffsetSpec
 from ottla.client.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 from ottla.sync.face import Face, takes_arguments_of
@@ -82,7 +84,7 @@ class Admin(Face):
         >>> admin.create_topics([new, "payments"])
         >>> admin.create_topics(["orders"])  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        ottla.client.broker_errors.TopicAlreadyExistsError: TOPIC_ALREADY_EXISTS: ...
+        ottla.errors.TopicAlreadyExistsError: TOPIC_ALREADY_EXISTS: ...
         """
         self._call(self._admin.create_topics, new_topics, timeout_ms, validate_only)
 
@@ -184,7 +186,7 @@ class Admin(Face):
 
         >>> admin.delete_consumer_groups(["readers"])  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        ottla.client.broker_errors.GroupIdNotFoundError: GROUP_ID_NOT_FOUND: there is no group 'readers'; ...
+        ottla.errors.GroupIdNotFoundError: GROUP_ID_NOT_FOUND: there is no group 'readers'; ...
         """
         self._call(self._admin.delete_consumer_groups, group_ids)
 
@@ -196,7 +198,7 @@ class Admin(Face):
         >>> admin.remove_group_members("readers", [MemberToRemove(group_instance_id="reader-1")])
         ... # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        ottla.client.broker_errors.UnknownMemberIdError: UNKNOWN_MEMBER_ID: ...
+        ottla.errors.UnknownMemberIdError: UNKNOWN_MEMBER_ID: ...
         """
         self._call(self._admin.remove_group_members, group_id, members)
 
@@ -225,6 +227,30 @@ class Admin(Face):
         ['readers']
         """
         self._call(self._admin.alter_consumer_group_offsets, group_id, offsets)
+
+    def consumer_group_lag(self, group_id: str) -> dict[TopicPartition, GroupLag]:
+        """How far a group is behind, in each partition in which it has committed something.
+
+        >>> admin.create_topics(["orders"])
+        >>> admin.alter_consumer_group_offsets("readers", {TopicPartition("orders", 0): 0})
+        >>> admin.consumer_group_lag("readers")
+        {TopicPartition(topic='orders', partition=0): GroupLag(committed=0, end=0, lag=0)}
+        """
+        return self._call(self._admin.consumer_group_lag, group_id)
+
+    def reset_consumer_group_offsets(
+        self, group_id: str, topics: str | Iterable[str | TopicPartition], to: ResetTo
+    ) -> dict[TopicPartition, int]:
+        """Have a group without members read on elsewhere, in a topic, several of them, or single partitions.
+
+        `to` is "earliest", "latest", an offset, or a datetime with a timezone, which stands for the first record at or
+        after it. An offset that the log does not have stands for its nearer end. What was committed comes back.
+
+        >>> admin.create_topics([NewTopic("orders", 2)])
+        >>> admin.reset_consumer_group_offsets("readers", "orders", "earliest")
+        {TopicPartition(topic='orders', partition=0): 0, TopicPartition(topic='orders', partition=1): 0}
+        """
+        return self._call(self._admin.reset_consumer_group_offsets, group_id, topics, to)
 
     def delete_consumer_group_offsets(self, group_id: str, partitions: Iterable[TopicPartition]) -> None:
         """Delete what a group has committed in partitions of topics that none of its members reads.

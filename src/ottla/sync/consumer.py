@@ -20,8 +20,11 @@ if TYPE_CHECKING:
 class Consumer(Face):
     """Reads records. It has the options of `ottla.Consumer`, and the same methods without `await`.
 
-    >>> options = {"bootstrap_servers": broker.bootstrap_servers, "auto_offset_reset": "earliest"}
-    >>> with Consumer("orders", **options, consumer_timeout_ms=1000) as consumer:
+    >>> servers = broker.bootstrap_servers
+    >>> consumer = Consumer(
+    ...     "orders", bootstrap_servers=servers, auto_offset_reset="earliest", consumer_timeout_ms=1000
+    ... )
+    >>> with consumer:
     ...     [record.value for record in consumer]
     [b'one', b'two', b'three']
 

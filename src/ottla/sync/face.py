@@ -46,7 +46,7 @@ class Face(ABC):
         >>> producer.stop()
         >>> producer.send("orders", b"two apples")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        ottla.client.errors.ClientClosedError: UNKNOWN_SERVER_ERROR: the producer does not run; use it in `with ...
+        ottla.errors.ClientClosedError: the producer does not run; use it in `with ...
         """
         self._leave(is_finished=sys.exc_info()[1] is None)
 

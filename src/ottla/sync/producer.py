@@ -3,8 +3,10 @@
 import asyncio
 from typing import TYPE_CHECKING, Any
 
+from ottla.client.checks import check_serializers, header_list
 from ottla.client.errors import RequestTimedOutError
 from ottla.client.producer import Producer as ClientProducer
+from ottla.client.producer.arrow import ArrowStream
 from ottla.client.producer.intake import Headers
 from ottla.client.producer.producer import Serializer, as_bytes
 from ottla.client.types import RecordMetadata
@@ -38,6 +40,7 @@ class Producer(Face):
         # What the user sends he may change afterwards, so it becomes bytes before the event loop gets it.
         self._key_serializer: Serializer | None = options.pop("key_serializer", None)
         self._value_serializer: Serializer | None = options.pop("value_serializer", None)
+        check_serializers(self._key_serializer, self._value_serializer)
         self._now_ms = (options.get("clock") or SystemClock()).now_ms
         self._producer = ClientProducer(**options)
         self._handover: Handover | None = None
@@ -65,16 +68,16 @@ class Producer(Face):
         size = 0
         if value is not None:
             if type(value) is not bytes:
-                value = as_bytes(value, "value")
+                value = as_bytes(value, "value", self._value_serializer)
             size = len(value)
         if key is not None:
             if type(key) is not bytes:
-                key = as_bytes(key, "key")
+                key = as_bytes(key, "key", self._key_serializer)
             size += len(key)
         if timestamp_ms is None:
             timestamp_ms = self._now_ms()
         if headers is not None:
-            headers = tuple(headers)
+            headers = tuple(header_list(headers))
         handover = self._handover
         if handover is None:
             raise self._not_running()
@@ -97,13 +100,18 @@ class Producer(Face):
         return self.send(topic, value, key, partition, timestamp_ms, headers).get()
 
     def send_arrow(
-        self, table: "pa.Table | pa.RecordBatch", topic: str | None = None, *, partition: int | None = None
+        self,
+        table: "pa.Table | pa.RecordBatch | ArrowStream",
+        topic: str | None = None,
+        *,
+        partition: int | None = None,
     ) -> TableDelivery:
         """Take all rows of a table, and say with `get` where they went. Waits for room, batch by batch.
 
         The columns are `value` and any of `key`, `timestamp`, `headers`, `topic` and `partition`, as `read_table` gives
         them; `topic` and `partition` as arguments are for all rows, and come before the columns. Rows go where single
-        records would go, and those of a partition stay in order. Needs pyarrow.
+        records would go, and those of a partition stay in order. A DataFrame of pandas or polars will do as well. Needs
+        pyarrow.
 
         >>> import pyarrow as pa
         >>> producer.send_arrow(pa.table({"value": [b"one", b"two"]}), "orders").get().rows
@@ -161,7 +169,11 @@ class Producer(Face):
         _raise(handover.take_failure())
 
     async def _send_arrow(
-        self, handover: Handover, table: "pa.Table", topic: str | None, partition: int | None
+        self,
+        handover: Handover,
+        table: "pa.Table | pa.RecordBatch | ArrowStream",
+        topic: str | None,
+        partition: int | None,
     ) -> "ClientTableDelivery":
         # What was sent before comes before.
         await handover.settled()

@@ -231,6 +231,11 @@ class KafkaError(Exception):
         self.code = code
         self.message = message
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # Subclasses are made of other arguments than those that an exception keeps, so a copy, such as that for another
+        # process, cannot be made by calling them.
+        return _remade, (type(self), self.args), self.__dict__
+
     @property
     def errno(self) -> int:
         """The code as a number."""
@@ -240,6 +245,10 @@ class KafkaError(Exception):
     def retriable(self) -> bool:
         """Whether trying again can help."""
         return self.code.retriable
+
+
+def _remade(kind: type[KafkaError], args: tuple[object, ...]) -> KafkaError:
+    return kind.__new__(kind, *args)
 
 
 class EncodeError(ValueError):

@@ -27,3 +27,11 @@ def test_a_block_of_the_guide_runs_and_prints_what_it_says(block: str, servers: 
     done = subprocess.run([sys.executable, "-W", "error", "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == re.findall(r"print\(.*\)  # (.*)", block)
+
+
+def test_the_blocks_of_the_guide_pass_strict_type_checks(tmp_path: Path) -> None:
+    for number, block in enumerate(BLOCKS):
+        (tmp_path / f"block_{number}.py").write_text(block)
+    command = [sys.executable, "-m", "mypy", "--strict", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

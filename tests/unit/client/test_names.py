@@ -85,7 +85,7 @@ def test_a_table_has_every_name_of_each_library_and_no_other(title: str) -> None
     assert not _twice(name for row in rows for name in row.ottla)
 
 
-@pytest.mark.parametrize("title", [*TABLES, "Exceptions"])
+@pytest.mark.parametrize("title", [*TABLES, "Classes", "Exceptions"])
 def test_what_ottla_does_not_have_says_why(title: str) -> None:
     assert [row for row in table(title) if not row.ottla and not row.remark] == []
 
@@ -117,6 +117,35 @@ def test_exceptions_with_a_number_are_mapped_to_the_class_of_that_number() -> No
 def test_the_exceptions_of_the_table_exist() -> None:
     for row in table("Exceptions"):
         assert all(name in errors.__all__ for name in row.ottla)
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_the_table_of_options_has_all_of_them_with_their_defaults(name: str) -> None:
+    section = GUIDE.split("\n## Options and their defaults\n")[1].split("\n## ")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if "` |" in line]
+    kind = name.split()[0]
+    listed = {option.strip("`"): default for option, of, default, meaning in rows if of in ("all", kind) and meaning}
+    parameters = inspect.signature(CLIENTS[name][0]).parameters
+    assert listed.keys() == parameters.keys()
+    for option, default in listed.items():
+        if default != "–":
+            assert eval(default.strip("`"), {}) == parameters[option].default, option
+        else:
+            assert parameters[option].kind is inspect.Parameter.VAR_POSITIONAL
+
+
+def test_the_classes_of_the_table_exist() -> None:
+    homes = {
+        "ottla": [ottla],
+        "aiokafka": [aiokafka, aiokafka.admin, aiokafka.structs],
+        "kafka_python": [kafka, kafka.admin],
+    }
+    for row in table("Classes"):
+        for column, modules in homes.items():
+            for name in getattr(row, column):
+                assert any(inspect.isclass(getattr(module, name, None)) for module in modules), name
+    listed = {name for row in table("Classes") for name in row.ottla}
+    assert {"Producer", "Consumer", "Admin"} < listed
 
 
 def _names(cell: str) -> list[str]:

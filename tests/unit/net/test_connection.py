@@ -1,6 +1,8 @@
 """The client's side of a connection: negotiation, correlation, pipelining, and what happens when it ends."""
 
 import asyncio
+import errno
+import os
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +22,7 @@ from ottla.wire import api
 from ottla.wire.api.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.api.fetch import FetchableTopicResponse, FetchRequest, FetchResponse, PartitionData
 from ottla.wire.api.metadata import MetadataRequest, MetadataResponse
-from ottla.wire.api.produce import ProduceRequest
+from ottla.wire.api.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.wire.errors import ErrorCode, KafkaError, ProtocolError
 from ottla.wire.frame import decode_request, encode_response, read_request_prefix
 from ottla.wire.schema import Versions
@@ -363,11 +365,38 @@ def test_a_request_without_a_reply_is_only_told(loop_factory: LoopFactory) -> No
     run(loop_factory, story())
 
 
+def test_a_broker_that_does_not_read_is_given_up_though_no_reply_is_waited_for(loop_factory: LoopFactory) -> None:
+    async def story() -> None:
+        handler = offering(NEWEST)
+        done = asyncio.Event()
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            (size,) = struct.unpack(">i", await reader.readexactly(4))
+            writer.writelines(handler(None, await reader.readexactly(size)))
+            await done.wait()
+            writer.transport.abort()
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0, limit=1024)
+        connection = await Connection.open(*server.sockets[0].getsockname(), timeout_ms=300)
+        topic = TopicProduceData(name="t", partition_data=[PartitionProduceData(records=bytes(2**26))])
+        request = ProduceRequest(acks=0, topic_data=[topic])
+        await connection.tell(request, version=9)
+        with pytest.raises(ConnectionLostError, match="did not read what it was sent in 300 ms"):
+            await connection.tell(request, version=9)
+        assert connection.closed
+        done.set()
+        server.close()
+        await server.wait_closed()
+
+    run(loop_factory, story())
+
+
 def test_nobody_there_is_said_with_the_address(loop_factory: LoopFactory) -> None:
     async def story() -> None:
         async with listening(offering(NEWEST)) as listener:
             host, port = listener.address
-        with pytest.raises(ConnectionLostError, match=f"cannot connect to {host}:{port}"):
+        refused = os.strerror(errno.ECONNREFUSED)
+        with pytest.raises(ConnectionLostError, match=f"cannot connect to {host}:{port}: {refused}$"):
             await Connection.open(host, port)
 
     run(loop_factory, story())

@@ -22,7 +22,16 @@ def test_records_are_sent_in_order_and_each_delivery_says_where_it_went(servers:
         assert [delivery.get(timeout=30).offset for delivery in deliveries] == list(range(1_000))
         assert all(delivery.done() and delivery.exception() is None for delivery in deliveries)
         assert producer.records_sent == 1_000
+    assert producer.records_sent == 1_000, "it is known after the end too"
     assert values_of(servers, topic) == [b"%d" % number for number in range(1_000)]
+
+
+def test_what_is_wrong_with_headers_and_serializers_is_told_to_him_who_sends(servers: str, topic: str) -> None:
+    with Producer(bootstrap_servers=servers, value_serializer=lambda value: value) as producer:
+        with pytest.raises(TypeError, match=r"headers is {'trace': b'a1'}, a dict; give a list of"):
+            producer.send(topic, b"", headers={"trace": b"a1"})  # type: ignore[dict-item]
+        with pytest.raises(TypeError, match="value_serializer returned 'two apples', a str; have it return bytes"):
+            producer.send(topic, "two apples")
 
 
 def test_leaving_the_block_waits_until_all_is_acknowledged(servers: str, topic: str) -> None:

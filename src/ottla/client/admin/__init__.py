@@ -11,6 +11,7 @@ from ottla.client.admin.config_types import (
     ConfigSynonym,
     ConfigType,
 )
+from ottla.client.admin.group_progress import GroupLag
 from ottla.client.admin.group_types import GroupDescription, GroupListing, MemberDescription, MemberToRemove
 from ottla.client.admin.records import ProducerState
 from ottla.client.admin.replicas import ElectionType, PartitionReassignment
@@ -30,6 +31,7 @@ __all__ = [
     "ElectionType",
     "Feature",
     "GroupDescription",
+    "GroupLag",
     "GroupListing",
     "LogDirectory",
     "MemberDescription",

@@ -5,14 +5,14 @@ from typing import Self
 
 from ottla.client.admin.cluster import ClusterAdmin
 from ottla.client.admin.configs import ConfigAdmin
-from ottla.client.admin.group_offsets import GroupOffsetAdmin
+from ottla.client.admin.group_progress import GroupProgressAdmin
 from ottla.client.admin.groups import GroupAdmin
-from ottla.client.admin.offsets import OffsetAdmin
 from ottla.client.admin.records import RecordAdmin
 from ottla.client.admin.replicas import ReplicaAdmin
 from ottla.client.admin.topics import TopicAdmin
 from ottla.client.cluster import Cluster
 from ottla.client.options import BootstrapServers, ClientOptions
+from ottla.client.unstopped import warn_unstopped
 from ottla.ports import Chance
 
 
@@ -20,8 +20,7 @@ class Admin(
     TopicAdmin,
     ConfigAdmin,
     GroupAdmin,
-    GroupOffsetAdmin,
-    OffsetAdmin,
+    GroupProgressAdmin,
     RecordAdmin,
     ReplicaAdmin,
     ClusterAdmin,
@@ -41,8 +40,8 @@ class Admin(
     The examples of the methods are shorter: `run(lambda admin: ...)` there stands for the same with a fresh broker.
 
     **Where to ask.** Requests go to the controller, to the leaders of partitions, to the coordinators of groups, or to
-    brokers that are named. What may succeed later or elsewhere is tried again until `request_timeout_ms` has passed, or
-    `timeout_ms` where a method takes it.
+    brokers that are named. What may succeed later or elsewhere is tried again until twice `request_timeout_ms` has
+    passed, or `timeout_ms` where a method takes it. docs/client.md has a table of all options.
 
     **What comes back.** What is asked for by name comes back as a dict by that name; methods that only change something
     return nothing.
@@ -51,6 +50,8 @@ class Admin(
     one thing the `KafkaError` that says which and why, for several a `SeveralFailedError`, whose `failures` has the
     error of each. What the broker does not offer is an `UNSUPPORTED_VERSION` that names the API.
     """
+
+    _is_started = False
 
     def __init__(
         self,
@@ -85,13 +86,14 @@ class Admin(
         >>> import asyncio
         >>> asyncio.run(Admin("127.0.0.1:1").start())  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        ottla.net.connection.BrokerUnreachableError: NETWORK_EXCEPTION: cannot connect to 127.0.0.1:1: ...
+        ottla.errors.BrokerUnreachableError: NETWORK_EXCEPTION: cannot connect to 127.0.0.1:1: ...
         """
         try:
             await self._cluster.retrying(lambda: self._cluster.metadata([]))
         except BaseException:
             await self.stop()
             raise
+        self._is_started = True
         return self
 
     async def stop(self) -> None:
@@ -99,7 +101,12 @@ class Admin(
 
         >>> run(lambda admin: admin.stop())
         """
+        self._is_started = False
         await self._cluster.close()
+
+    def __del__(self) -> None:
+        if self._is_started:
+            warn_unstopped(self)
 
     async def close(self) -> None:
         """The same as `stop`.

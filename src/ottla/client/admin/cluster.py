@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla import __version__
-from ottla.client.admin.part import AdminPart, by_topic, lacks, list_of, outcome
+from ottla.client.admin.part import AdminPart, by_topic, lacks, outcome, places_of
 from ottla.client.errors import check
 from ottla.client.types import TopicPartition
 from ottla.net import Connection
@@ -154,7 +154,7 @@ class ClusterAdmin(AdminPart):
         """
         request = DescribeLogDirsRequest(topics=None)
         if partitions is not None:
-            wanted = by_topic(list_of(partitions, "partitions"))
+            wanted = by_topic(places_of(partitions))
             request.topics = [DescribableLogDirTopic(topic=topic, partitions=some) for topic, some in wanted.items()]
 
         async def ask(connection: Connection) -> tuple[LogDirectory, ...]:

@@ -24,8 +24,8 @@ class ConfigResourceType(IntEnum):
 class ConfigSource(IntEnum):
     """Where a config's value comes from.
 
-    >>> ConfigSource(5).name
-    'DEFAULT_CONFIG'
+    >>> print(ConfigSource(5))
+    DEFAULT_CONFIG
     """
 
     UNKNOWN = 0
@@ -37,6 +37,9 @@ class ConfigSource(IntEnum):
     DYNAMIC_BROKER_LOGGER_CONFIG = 6
     DYNAMIC_CLIENT_METRICS_CONFIG = 7
     DYNAMIC_GROUP_CONFIG = 8
+
+    def __str__(self) -> str:
+        return self.name
 
 
 class ConfigType(IntEnum):

@@ -15,6 +15,7 @@ from ottla.client.admin.config_types import (
     read_change,
 )
 from ottla.client.admin.part import AdminPart, Answers, AskBroker, lacks, list_of, outcome
+from ottla.client.checks import shown
 from ottla.net import Connection
 from ottla.wire.api import alter_configs, incremental_alter_configs
 from ottla.wire.api.describe_configs import (
@@ -89,7 +90,7 @@ class ConfigAdmin(AdminPart):
             response = await connection.request(request)
             return {_resource_of(result): _outcome(result) for result in response.responses}
 
-        given = list_of(config_resources, "config_resources")
+        given = _resources(config_resources)
         for one in given:
             if not isinstance(one.configs, Mapping):
                 raise TypeError(f"configs of {one} are {one.configs!r}; give a dict of names and new values")
@@ -116,7 +117,18 @@ class ConfigAdmin(AdminPart):
 
         # The controller knows for sure which topics there are.
         final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,) if change else ()
-        return await self._each(list_of(resources, "config_resources"), ask_all, final=final)
+        return await self._each(_resources(resources), ask_all, final=final)
+
+
+def _resources(given: Iterable[ConfigResource]) -> list[ConfigResource]:
+    hint = "give a list, as in [ConfigResource('topic', 'orders', {'retention.ms': '60000'})]"
+    if isinstance(given, (Mapping, ConfigResource)):
+        raise TypeError(f"config_resources is {shown(given)}; {hint}")
+    found = list_of(given, "config_resources")
+    for one in found:
+        if not isinstance(one, ConfigResource):
+            raise TypeError(f"config_resources has {shown(one)}; {hint}")
+    return found
 
 
 def _resource_of(result: Any) -> ConfigResource:

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ottla.client.admin.part import AdminPart, Answers, by_topic, lacks, list_of, outcome
+from ottla.client.admin.part import AdminPart, Answers, by_topic, lacks, outcome, places_of
+from ottla.client.checks import place_of
 from ottla.client.errors import check, error_of
 from ottla.client.types import OffsetAndMetadata, TopicPartition
 from ottla.net import Connection
@@ -49,7 +50,7 @@ class GroupOffsetAdmin(AdminPart):
         >>> run(lambda admin: admin.list_consumer_group_offsets("readers"))
         {TopicPartition(topic='orders', partition=1): OffsetAndMetadata(offset=0, metadata='', leader_epoch=-1)}
         """
-        wanted = None if partitions is None else list_of(partitions, "partitions")
+        wanted = None if partitions is None else places_of(partitions)
 
         async def ask(connection: Connection) -> dict[TopicPartition, OffsetAndMetadata]:
             return await _committed(connection, group_id, wanted)
@@ -67,7 +68,7 @@ class GroupOffsetAdmin(AdminPart):
         ['readers']
         """
         wanted = {
-            TopicPartition(*place): OffsetAndMetadata(offset) if isinstance(offset, int) else offset
+            place_of(place, "offsets"): OffsetAndMetadata(offset) if isinstance(offset, int) else offset
             for place, offset in offsets.items()
         }
 
@@ -121,7 +122,7 @@ class GroupOffsetAdmin(AdminPart):
 
             return await self._ask_coordinator(group_id, delete)
 
-        await self._each(list_of(partitions, "partitions"), ask, done=ErrorCode.GROUP_ID_NOT_FOUND)
+        await self._each(places_of(partitions), ask, done=ErrorCode.GROUP_ID_NOT_FOUND)
 
 
 async def _committed(

@@ -10,7 +10,7 @@ from ottla.client.admin.group_types import (
     classic_group,
     consumer_group,
 )
-from ottla.client.admin.part import AdminPart, Answers, lacks, list_of, outcome
+from ottla.client.admin.part import AdminPart, Answers, lacks, list_of, names_of, outcome
 from ottla.client.errors import check
 from ottla.net import Connection
 from ottla.wire.api.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -71,14 +71,14 @@ class GroupAdmin(AdminPart):
         async def ask(left: list[str]) -> Answers[str, GroupDescription]:
             return await self._ask_coordinators(left, _described)
 
-        return await self._each(list_of(group_ids, "group_ids"), ask)
+        return await self._each(names_of(group_ids, "group_ids"), ask)
 
     async def delete_consumer_groups(self, group_ids: Iterable[str]) -> None:
         """Delete groups without members, with their offsets.
 
         >>> run(lambda admin: admin.delete_consumer_groups(["readers"]))  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        ottla.client.broker_errors.GroupIdNotFoundError: GROUP_ID_NOT_FOUND: there is no group 'readers'; ...
+        ottla.errors.GroupIdNotFoundError: GROUP_ID_NOT_FOUND: there is no group 'readers'; ...
         """
 
         async def ask_one(connection: Connection, left: list[str]) -> Answers[str, None]:
@@ -91,7 +91,7 @@ class GroupAdmin(AdminPart):
         async def ask(left: list[str]) -> Answers[str, None]:
             return await self._ask_coordinators(left, ask_one)
 
-        await self._each(list_of(group_ids, "group_ids"), ask, done=ErrorCode.GROUP_ID_NOT_FOUND)
+        await self._each(names_of(group_ids, "group_ids"), ask, done=ErrorCode.GROUP_ID_NOT_FOUND)
 
     async def remove_group_members(self, group_id: str, members: Iterable[MemberToRemove | str] | None = None) -> None:
         """Have members leave a group, all of them if none are named. Those that still run will join again.
@@ -101,7 +101,7 @@ class GroupAdmin(AdminPart):
         >>> run(lambda admin: admin.remove_group_members("readers", [MemberToRemove(group_instance_id="reader-1")]))
         ... # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        ottla.client.broker_errors.UnknownMemberIdError: UNKNOWN_MEMBER_ID: ...
+        ottla.errors.UnknownMemberIdError: UNKNOWN_MEMBER_ID: ...
         """
         if members is None:
             described = (await self.describe_consumer_groups([group_id]))[group_id]

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping
 
 from ottla.client.admin.part import AdminPart, Answers, list_of
+from ottla.client.checks import place_of
 from ottla.client.errors import error_of
 from ottla.client.offsets import IsolationLevel, OffsetSpec, ask_offsets
 from ottla.client.types import OffsetAndTimestamp, TopicPartition
@@ -31,7 +32,7 @@ class OffsetAdmin(AdminPart):
         >>> run(lambda admin: admin.list_offsets({orders: 1_700_000_000_000}))[orders] is None
         True
         """
-        wanted = {TopicPartition(*place): int(spec) for place, spec in topic_partition_specs.items()}
+        wanted = {place_of(place, "topic_partition_specs"): int(spec) for place, spec in topic_partition_specs.items()}
 
         async def ask_one(
             connection: Connection, left: list[TopicPartition]
@@ -68,7 +69,7 @@ class OffsetAdmin(AdminPart):
     ) -> dict[TopicPartition, int]:
         async def partitions(one: str | TopicPartition) -> list[TopicPartition]:
             if not isinstance(one, str):
-                return [TopicPartition(*one)]
+                return [place_of(one, "topics")]
             return [TopicPartition(one, index) for index in await self._cluster.partitions(one)]
 
         named = await asyncio.gather(*map(partitions, list_of(topics, "topics")))

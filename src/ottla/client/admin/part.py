@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable,
 from typing import Any, TypeVar, cast
 
 from ottla.client.admin.failures import raise_failures
+from ottla.client.checks import place_of, shown
 from ottla.client.cluster import Cluster
 from ottla.client.coordinators import Coordinators
 from ottla.client.errors import error_of
@@ -203,7 +204,28 @@ def list_of(values: Iterable[R], argument: str) -> list[R]:
     """
     if isinstance(values, str):
         raise TypeError(f"{argument} is the string {values!r}; give a list, as in {argument}=[{values!r}]")
+    if isinstance(values, bytes) or not isinstance(values, Iterable):
+        raise TypeError(f"{argument} is {shown(values)}; give a list")
     return list(values)
+
+
+def names_of(values: Iterable[str], argument: str) -> list[str]:
+    """The values, all of which must be names, as a list.
+
+    >>> names_of([b"orders"], "topics")
+    Traceback (most recent call last):
+    TypeError: topics has b'orders', a bytes; give names, each a str
+    """
+    names = list_of(values, argument)
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"{argument} has {shown(name)}; give names, each a str")
+    return names
+
+
+def places_of(partitions: Iterable[TopicPartition], argument: str = "partitions") -> list[TopicPartition]:
+    """Partitions that the user has named, perhaps as plain tuples."""
+    return [place_of(one, argument) for one in list_of(partitions, argument)]
 
 
 def by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ottla.client.admin.part import AdminPart, Answers, by_topic, list_of, outcome
+from ottla.client.admin.part import AdminPart, Answers, by_topic, outcome, places_of
+from ottla.client.checks import place_of
 from ottla.client.types import TopicPartition
 from ottla.net import Connection
 from ottla.wire.api.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
@@ -43,7 +44,7 @@ class RecordAdmin(AdminPart):
         >>> run(lambda admin: admin.delete_records({TopicPartition("orders", 0): -1}))
         {TopicPartition(topic='orders', partition=0): 0}
         """
-        wanted = {TopicPartition(*place): offset for place, offset in records_to_delete.items()}
+        wanted = {place_of(place, "records_to_delete"): offset for place, offset in records_to_delete.items()}
         patience_ms = self._patience_ms(timeout_ms)
 
         async def ask_one(connection: Connection, left: list[TopicPartition]) -> Answers[TopicPartition, int]:
@@ -97,7 +98,7 @@ class RecordAdmin(AdminPart):
         async def ask(left: list[TopicPartition]) -> Answers[TopicPartition, tuple[ProducerState, ...]]:
             return await self._ask_leaders(left, ask_one)
 
-        return await self._each([TopicPartition(*place) for place in list_of(partitions, "partitions")], ask)
+        return await self._each(places_of(partitions), ask)
 
 
 def _producer(state: ProducerStateOnWire) -> ProducerState:

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from ottla.client.admin.part import AdminPart, Answers, by_topic, lacks, list_of, outcome
+from ottla.client.admin.part import AdminPart, Answers, by_topic, lacks, outcome, places_of
+from ottla.client.checks import place_of
 from ottla.client.errors import check
 from ottla.client.types import TopicPartition
 from ottla.wire.api.alter_partition_reassignments import (
@@ -99,7 +100,7 @@ class ReplicaAdmin(AdminPart):
                     answers[place] = failure or needed
             return answers
 
-        wanted = [TopicPartition(*place) for place in list_of(partitions, "partitions")]
+        wanted = places_of(partitions)
         final = (*_NO_CANDIDATE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
         return await self._each(wanted, ask, final=final, timeout_ms=timeout_ms)
 
@@ -116,7 +117,7 @@ class ReplicaAdmin(AdminPart):
         ...     print(error.code.name)
         UNSUPPORTED_VERSION
         """
-        wanted = {TopicPartition(*place): replicas for place, replicas in reassignments.items()}
+        wanted = {place_of(place, "reassignments"): replicas for place, replicas in reassignments.items()}
         patience_ms = self._patience_ms(timeout_ms)
 
         async def ask(left: list[TopicPartition]) -> Answers[TopicPartition, None]:
@@ -153,7 +154,7 @@ class ReplicaAdmin(AdminPart):
         ...     print(error.code.name)
         UNSUPPORTED_VERSION
         """
-        wanted = None if partitions is None else by_topic(list_of(partitions, "partitions"))
+        wanted = None if partitions is None else by_topic(places_of(partitions))
         patience_ms = self._patience_ms(timeout_ms)
 
         async def ask() -> dict[TopicPartition, PartitionReassignment]:

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from ottla.client.admin.part import AdminPart, Answers, lacks, list_of, outcome
+from ottla.client.admin.part import AdminPart, Answers, lacks, list_of, names_of, outcome
+from ottla.client.checks import check_number, check_text, shown
 from ottla.client.picture import NO_TOPIC_ID
 from ottla.wire.api.create_partitions import (
     CreatePartitionsAssignment,
@@ -45,6 +46,12 @@ class NewTopic:
     topic_configs: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_text("name", self.name)
+        check_number("num_partitions", self.num_partitions)
+        check_number("replication_factor", self.replication_factor)
+        for config, value in self.topic_configs.items():
+            if not isinstance(value, str):
+                raise TypeError(f"topic_configs[{config!r}] is {shown(value)}; give text, such as {str(value)!r}")
         counted = {self.num_partitions, self.replication_factor} != {BROKERS_CHOICE}
         if counted and self.replica_assignments:
             raise ValueError(
@@ -64,6 +71,9 @@ class NewPartitions:
     total_count: int
     new_assignments: Sequence[Sequence[int]] | None = None
     """The brokers of each partition that is added, the preferred leader first; None leaves it to the cluster."""
+
+    def __post_init__(self) -> None:
+        check_number("total_count", self.total_count)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +149,7 @@ class TopicAdmin(AdminPart):
             found = (await self._cluster.metadata(names)).topics
             return {topic.name or "": _error_of(topic) or _described(topic) for topic in found}
 
-        return await self._each(list_of(topics, "topics"), ask)
+        return await self._each(names_of(topics, "topics"), ask)
 
     async def create_topics(
         self, new_topics: Iterable[NewTopic | str], timeout_ms: int | None = None, validate_only: bool = False
@@ -152,13 +162,18 @@ class TopicAdmin(AdminPart):
         >>> run(lambda admin: admin.create_topics([new, "payments"]))
         >>> run(lambda admin: admin.create_topics(["orders"]))  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        ottla.client.broker_errors.TopicAlreadyExistsError: TOPIC_ALREADY_EXISTS: ...
+        ottla.errors.TopicAlreadyExistsError: TOPIC_ALREADY_EXISTS: ...
         """
         if isinstance(new_topics, Mapping):
             raise TypeError(
                 "new_topics is a dict; give a list of NewTopic(name, num_partitions=..., topic_configs=...)"
             )
         given = [NewTopic(new) if isinstance(new, str) else new for new in list_of(new_topics, "new_topics")]
+        for new in given:
+            if not isinstance(new, NewTopic):
+                raise TypeError(
+                    f"new_topics has {shown(new)}; give NewTopic(name, num_partitions=...), or the name alone"
+                )
         wanted = {new.name: new for new in given}
         if len(wanted) < len(given):
             raise ValueError(
@@ -202,7 +217,7 @@ class TopicAdmin(AdminPart):
             }
 
         unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        await self._each(list_of(topics, "topics"), ask, final=(unknown,), done=unknown, timeout_ms=timeout_ms)
+        await self._each(names_of(topics, "topics"), ask, final=(unknown,), done=unknown, timeout_ms=timeout_ms)
 
     async def create_partitions(
         self,

@@ -8,6 +8,7 @@ from ottla.client.cluster import Cluster
 from ottla.client.consumer.signal import Signal
 from ottla.client.consumer.subscription import Mode, Subscription
 from ottla.client.errors import error_of
+from ottla.client.outage import Outage
 from ottla.client.types import TopicPartition
 from ottla.wire.errors import KafkaError
 
@@ -32,6 +33,7 @@ class Alone:
         self._exclude_internal_topics = exclude_internal_topics
         self._create = allow_auto_create_topics
         self._changed = Signal()
+        self._outage = Outage(log, "looking up the topics that are subscribed to")
         self._task: asyncio.Task[None] | None = None
         subscription.watch(self._changed.notify)
 
@@ -55,11 +57,12 @@ class Alone:
                 try:
                     found_all = await self._look()
                     failures = 0 if found_all else failures + 1
+                    self._outage.over()
                 except Exception as error:  # noqa: BLE001 - the user is told
                     failures += 1
                     if not (isinstance(error, KafkaError) and error.retriable):
                         self._report(error)
-                    log.warning("cannot look up the topics that are subscribed to: %s", error)
+                    self._outage.met(error)
                 max_age_s = self._cluster.options.metadata_max_age_ms / 1000
                 wait_s = self._cluster.backoff_s(failures) if failures else max_age_s
             if before == (subscription.mode, subscription.topics, subscription.pattern):
@@ -72,6 +75,7 @@ class Alone:
         response = await self._cluster.metadata(names, create=self._create and names is not None)
         if subscription.topics != names or subscription.mode is not Mode.TOPICS:
             return True
+        subscription.missing.look(response)
         found: set[TopicPartition] = set()
         matched: set[str] = set()
         complete = True

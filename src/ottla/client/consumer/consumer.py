@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self
 
 from ottla.assign.assignor import Assignor
+from ottla.client.checks import check_function, check_number, shown
 from ottla.client.consumer.core import Core, CoreOptions
 from ottla.client.consumer.decoding import Decoder, Deserializer
 from ottla.client.consumer.fetching import FetchOptions
@@ -16,6 +17,7 @@ from ottla.client.errors import ClientClosedError
 from ottla.client.offsets import ISOLATION_LEVELS, IsolationLevel
 from ottla.client.options import BootstrapServers, ClientOptions
 from ottla.client.types import ConsumerRecord, TopicPartition
+from ottla.client.unstopped import warn_unstopped
 from ottla.ports import Chance, SystemChance
 
 if TYPE_CHECKING:
@@ -57,6 +59,8 @@ class Consumer(Places):
 
     **Time.** Heartbeats to the group do not depend on the user. But if he does not come for records for
     `max_poll_interval_ms`, others get his partitions until he does.
+
+    docs/client.md has a table of all options with their defaults.
     """
 
     def __init__(
@@ -99,6 +103,9 @@ class Consumer(Places):
         connections_max_idle_ms: int = 540_000,
         chance: Chance | None = None,
     ) -> None:
+        for topic in topics:
+            if not isinstance(topic, str):
+                raise TypeError(f"a topic is {shown(topic)}; give names one by one, as in Consumer(*names)")
         client = ClientOptions(
             bootstrap_servers=bootstrap_servers,
             client_id=client_id,
@@ -148,6 +155,8 @@ class Consumer(Places):
             check_crcs=check_crcs,
             exclude_internal_topics=exclude_internal_topics,
         )
+        check_function("key_deserializer", key_deserializer, "bytes.decode")
+        check_function("value_deserializer", value_deserializer, "json.loads")
         decoder = Decoder(
             check_crcs=check_crcs, key_deserializer=key_deserializer, value_deserializer=value_deserializer
         )
@@ -156,18 +165,26 @@ class Consumer(Places):
         self._records: Iterator[ConsumerRecord] = iter(())
         """What was decoded last. An iterator ends early where its records are not to be handed out any more."""
         self._max_poll_records = _checked_count("max_poll_records", max_poll_records)
+        if consumer_timeout_ms is not None:
+            check_number("consumer_timeout_ms", consumer_timeout_ms, 0.0)
         self._timeout_s = None if consumer_timeout_ms is None else consumer_timeout_ms / 1000
         if topics:
             self.subscribe(topics)
 
     # Life.
 
+    def __del__(self) -> None:
+        # One that could not be made has no core.
+        core: Core | None = self.__dict__.get("_core")
+        if core is not None and not core.handout.closed:
+            warn_unstopped(self, ", and its group waits for it" if core.group is not None else "")
+
     async def start(self) -> Self:
         """Connect, and begin to read ahead. Raises if no broker can be reached. `async with` does it.
 
         >>> asyncio.run(Consumer("orders", bootstrap_servers="127.0.0.1:1").start())  # doctest: +ELLIPSIS
         Traceback (most recent call last):
-        ottla.net.connection.BrokerUnreachableError: NETWORK_EXCEPTION: cannot connect to 127.0.0.1:1: ...
+        ottla.errors.BrokerUnreachableError: NETWORK_EXCEPTION: cannot connect to 127.0.0.1:1: ...
         """
         await self._core.start()
         return self
@@ -175,14 +192,15 @@ class Consumer(Places):
     async def stop(self) -> None:
         """Commit what is finished, leave the group, and close all connections. `async with` does it.
 
-        The records that the user got last count as finished, unless an exception is on its way through his program.
+        The records that the user got last count as finished, unless an exception is on its way through his program,
+        or they were taken by another task that was cancelled, failed, or is still at work.
 
         >>> run(lambda consumer: consumer.stop())
         """
         await self._stop(finished=sys.exc_info()[1] is None)
 
     async def _stop(self, *, finished: bool) -> None:
-        await self._core.stop(finished=finished)
+        await self._core.stop(finished=finished and not self._core.subscription.is_abandoned)
 
     async def close(self) -> None:
         """The same as `stop`.
@@ -220,6 +238,9 @@ class Consumer(Places):
 
     async def _take_run(self, timeout_s: float | None) -> Iterator[ConsumerRecord] | None:
         handout = self._core.handout
+        handout.check_open()
+        # It would wait for ever, or for nothing.
+        self._core.subscription.check_chosen()
         found = await handout.wait_for(handout.ready_run, (), timeout_s)
         if found is None:
             return None
@@ -305,11 +326,11 @@ class Consumer(Places):
 
 
 def _check_choice(name: str, value: str, choices: Mapping[str, object]) -> None:
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(choices)}")
 
 
 def _checked_count(name: str, value: int | None) -> int | None:
-    if value is not None and value < 1:
-        raise ValueError(f"{name} is {value}; it must be at least 1, or None")
+    if value is not None:
+        check_number(name, value, 1)
     return value

@@ -141,4 +141,5 @@ def entry_epoch(entry: Batch | LegacyEntry) -> int:
 
 def corrupt(partition: TopicPartition, position: int, error: ProtocolError) -> CorruptRecordError:
     """The exception for bytes at a position that make no sense."""
-    return CorruptRecordError(f"what was fetched of {partition} at offset {position} is corrupt: {error}")
+    message = f"what was fetched of {partition} at offset {position} is corrupt: {error}"
+    return CorruptRecordError(message).at(partition, position)

@@ -6,13 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 
+from ottla.client.checks import check_number
 from ottla.client.cluster import Cluster
 from ottla.client.connections import Lane
 from ottla.client.consumer.replies import Replies
 from ottla.client.consumer.sessions import LAST_VERSION_WITH_NAMES, FetchSession, Wanted
 from ottla.client.consumer.signal import Signal
-from ottla.client.consumer.subscription import PartitionState, Start, Subscription
-from ottla.client.errors import error_of
+from ottla.client.consumer.subscription import PartitionState, Subscription
+from ottla.client.errors import OffsetOutOfRangeError, error_of
+from ottla.client.outage import Outage
 from ottla.client.picture import NO_LEADER, NO_TOPIC_ID, Leader
 from ottla.client.types import TopicPartition
 from ottla.wire.api.fetch import FetchRequest, FetchResponse
@@ -42,8 +44,10 @@ class FetchOptions:
     allow_auto_create_topics: bool = True
 
     def __post_init__(self) -> None:
+        check_number("buffer_memory", self.buffer_memory)
         for name, least in _LEAST.items():
-            if not least <= (value := getattr(self, name)) <= LARGEST_INT32:
+            check_number(name, value := getattr(self, name))
+            if not least <= value <= LARGEST_INT32:
                 raise ValueError(f"{name} is {value}; it must be between {least} and {LARGEST_INT32}")
         if self.buffer_memory < 1:
             raise ValueError(f"buffer_memory is {self.buffer_memory}; it must be at least 1")
@@ -73,6 +77,7 @@ class Fetcher:
         self._by_node: dict[int, asyncio.Task[None]] = {}
         self._expected: dict[int, int] = {}
         self._leaders: asyncio.Task[None] | None = None
+        self._outage = Outage(log, "fetching")
 
     def start(self) -> None:
         """Begin."""
@@ -107,7 +112,7 @@ class Fetcher:
             except Exception as error:  # noqa: BLE001 - the user is told
                 if not (isinstance(error, KafkaError) and error.retriable):
                     self._report(error)
-                log.warning("cannot find out who leads %s: %s", ", ".join(sorted(unknown)), error)
+                self._outage.met(f"cannot find out who leads {', '.join(sorted(unknown))}: {error}")
             self._start_nodes()
             if self._without_leader():
                 failures += 1
@@ -124,6 +129,7 @@ class Fetcher:
     async def _ask_leaders(self, topics: set[str]) -> None:
         create = self._options.allow_auto_create_topics
         response = await self._cluster.metadata(sorted(topics), create=create)
+        self._subscription.missing.look(response)
         for topic in response.topics:
             error = error_of(topic.error_code, f"topic {topic.name!r}") if topic.error_code else None
             if error is not None and not error.retriable:
@@ -154,15 +160,21 @@ class Fetcher:
                 try:
                     await self._fetch(node_id, session, wanted, max_bytes, wait_ms)
                 except Exception as error:  # noqa: BLE001 - the user is told
-                    log.warning("fetching from broker %d failed: %s", node_id, error)
+                    self._outage.met(f"broker {node_id}: {error}")
                     session.begin_anew()
                     self._replies.failed(wanted, error)
+                else:
+                    if self._outage.goes_on and self._is_well():
+                        self._outage.over()
                 finally:
                     del self._expected[node_id]
                 self._signal.notify()
         finally:
             del self._by_node[node_id]
             self._subscription.unsettled.notify()
+
+    def _is_well(self) -> bool:
+        return not self._without_leader() and not any(one.failures for one in self._subscription.assigned.values())
 
     def _is_leader(self, node_id: int) -> bool:
         leader = self._cluster.picture.leader
@@ -216,11 +228,8 @@ class Fetcher:
         if topic_id == NO_TOPIC_ID or state.topic_id in (None, topic_id):
             state.topic_id = None if topic_id == NO_TOPIC_ID else topic_id
             return True
-        # What was fetched of the one before comes first.
-        if not state.has_records:
-            log.warning("topic %r was deleted and made again; %s begins anew", state.partition.topic, state.partition)
-            state.begin_at(Start.RESET)
-            self._subscription.unsettled.notify()
+        message = f"the topic was made again, which position {state.position} of {state.partition} is not of"
+        self._replies.take_out_of_range(state, OffsetOutOfRangeError(message))
         return False
 
     def _buffered(self) -> int:

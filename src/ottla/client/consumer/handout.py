@@ -67,6 +67,7 @@ class Handout:
             self._has_worked = False
             await asyncio.sleep(0)
         self._subscription.user_returned()
+        self._subscription.remember_taker()
         self._subscription.calls_waiting += 1
         try:
             while True:

@@ -4,6 +4,7 @@ import asyncio
 import re
 from collections.abc import Iterable, Mapping
 
+from ottla.client.checks import place_of
 from ottla.client.consumer.core import Core
 from ottla.client.consumer.membership import ConsumerRebalanceListener, Group
 from ottla.client.consumer.membership.identity import in_listener
@@ -214,7 +215,7 @@ class Places:
         1
         """
         self._core.handout.check_open()
-        partition = TopicPartition(*partition)
+        partition = place_of(partition, "partition")
         timeout_ms = self._core.options.client.request_timeout_ms
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -276,7 +277,7 @@ class Places:
         >>> run(lambda consumer: consumer.offsets_for_times(long_ago))[TopicPartition("orders", 0)].offset
         0
         """
-        specs = {TopicPartition(*partition): time_ms for partition, time_ms in timestamps.items()}
+        specs = {place_of(partition, "timestamps"): time_ms for partition, time_ms in timestamps.items()}
         for partition, time_ms in specs.items():
             if time_ms < 0:
                 raise ValueError(f"the time for {partition} is {time_ms}; it must be at least 0")
@@ -314,9 +315,9 @@ class Places:
         return self._core.group
 
     def _state(self, partition: TopicPartition) -> PartitionState:
-        return self._core.subscription.state(TopicPartition(*partition))
+        return self._core.subscription.state(place_of(partition, "partition"))
 
 
 def places_of(partitions: Iterable[TopicPartition]) -> tuple[TopicPartition, ...]:
     """Partitions that the user has named, perhaps as plain tuples."""
-    return tuple(TopicPartition(*partition) for partition in partitions)
+    return tuple(place_of(partition, "partitions") for partition in partitions)

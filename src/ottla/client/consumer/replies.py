@@ -1,6 +1,7 @@
 """What a reply to a fetch means for the partitions that it tells of."""
 
 import asyncio
+import logging
 from collections.abc import Iterable
 
 from ottla.client.cluster import Cluster
@@ -19,6 +20,8 @@ FIRST_VERSION_WITH_WHOLE_MESSAGES = 3
 
 _TOPIC_IS_ANOTHER = (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_TOPIC_ID)
 _LEADER_IS_BEHIND = (ErrorCode.UNKNOWN_LEADER_EPOCH, ErrorCode.OFFSET_NOT_AVAILABLE)
+
+log = logging.getLogger(__name__)
 
 
 class Replies:
@@ -84,7 +87,7 @@ class Replies:
         if not asked.offset < found.next_offset <= LARGEST_INT64:
             end = found.next_offset
             message = f"what was fetched of {state.partition} at offset {asked.offset} claims to end at {end}"
-            self._subscription.fail(state, CorruptRecordError(message))
+            self._subscription.fail(state, CorruptRecordError(message).at(state.partition, asked.offset))
             return
         self._count += 1
         state.served = self._count
@@ -96,7 +99,7 @@ class Replies:
         partition = state.partition
         error = error_of(data.error_code, f"{partition} at offset {asked.offset}")
         if isinstance(error, OffsetOutOfRangeError):
-            self._take_out_of_range(state, error)
+            self.take_out_of_range(state, error.at(partition, asked.offset))
             return
         if error.code in _TOPIC_IS_ANOTHER:
             self._cluster.picture.forget_topic(partition.topic)
@@ -111,12 +114,14 @@ class Replies:
         self.back_off(state, error)
         self._subscription.unsettled.notify()
 
-    def _take_out_of_range(self, state: PartitionState, error: KafkaError) -> None:
+    def take_out_of_range(self, state: PartitionState, error: KafkaError) -> None:
+        """The log has nothing at the position: begin anew where the user said, or tell him."""
         if state.has_records:
             # What was fetched before the log was cut comes first.
             state.failures += 1
             state.not_before = asyncio.get_running_loop().time() + self._cluster.backoff_s(state.failures)
         elif self._resets:
+            log.info("a position is outside the log: %s; reading goes on where auto_offset_reset says", error.message)
             state.begin_at(Start.RESET)
             self._subscription.unsettled.notify()
         else:

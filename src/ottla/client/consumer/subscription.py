@@ -6,12 +6,15 @@ hand*: an automatic commit leaves it out, so that a crash in the middle of the u
 
 import asyncio
 import re
+import weakref
 from collections import deque
 from collections.abc import Callable, Collection, Iterable
 from enum import Enum
 from itertools import islice
 
+from ottla.client.checks import check_topic, place_of
 from ottla.client.consumer.chunk import Chunk
+from ottla.client.consumer.missing import MissingTopics
 from ottla.client.consumer.runs import Run
 from ottla.client.consumer.signal import Signal
 from ottla.client.errors import IllegalStateError
@@ -257,12 +260,14 @@ class Subscription:
         """Those that have an error for the user to see."""
         self.unsettled = Signal()
         """Notified when a leader or a position is to be found, or a position to be made sure of."""
+        self.missing = MissingTopics()
         self.calls_waiting = 0
         """Calls of the user that wait for records. While there are any, he is not to be missed."""
         self._held: list[PartitionState] = []
         self._returns = 0
         self._watchers: list[Callable[[], None]] = []
         self._waiting: set[asyncio.Future[None]] = set()
+        self._taker: weakref.ref[asyncio.Task[object]] | None = None
 
     # What is read.
 
@@ -282,7 +287,10 @@ class Subscription:
             raise IllegalStateError("partitions were assigned by hand; call unsubscribe() before subscribe()")
         if isinstance(topics, str):
             raise TypeError(f"topics is the string {topics!r}; give a list of names, or pattern=")
-        wanted = frozenset(topics)
+        names = list(topics)
+        for name in names:
+            check_topic(name)
+        wanted = frozenset(names)
         if bool(wanted) == (pattern is not None):
             raise ValueError("subscribe to topics or to a pattern, one of the two")
         self.topics, self.matched = wanted or None, frozenset()
@@ -300,12 +308,17 @@ class Subscription:
         """Read these partitions, and no others. Those that stay keep their position."""
         if self.mode is Mode.TOPICS:
             raise IllegalStateError("topics were subscribed to; call unsubscribe() before assign()")
-        wanted = [TopicPartition(*partition) for partition in partitions]
+        wanted = [place_of(partition, "partitions") for partition in partitions]
         self.mode = Mode.USER
         self._forget([one for one in self.assigned if one not in set(wanted)])
         for one in wanted:
             self.assigned.setdefault(one, PartitionState(one))
         self.changed()
+
+    def check_chosen(self) -> None:
+        """Raise if nobody has said what to read."""
+        if self.mode is Mode.NONE:
+            raise IllegalStateError("there is nothing to read; subscribe to topics, or assign partitions first")
 
     def wants(self, topic: str) -> bool:
         """Whether a topic is subscribed to."""
@@ -391,6 +404,22 @@ class Subscription:
         """The user is about to get records of a partition: one after another if `iterated`."""
         state.hold(iterated=iterated)
         self._held.append(state)
+
+    def remember_taker(self) -> None:
+        """The task that runs is the one that takes records."""
+        task = asyncio.current_task()
+        self._taker = None if task is None else weakref.ref(task)
+
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether another task of the user took what is in hand, and has not come to a good end.
+
+        A worker that was cancelled in the middle of a record must not have it committed by whoever stops the consumer.
+        """
+        task = None if self._taker is None else self._taker()
+        if task is None or task is asyncio.current_task():
+            return False
+        return not task.done() or task.cancelled() or task.exception() is not None
 
     def user_returned(self) -> None:
         """The user is done with what he had in hand."""

@@ -128,6 +128,8 @@ class Accumulator:
         self.memory = Memory(options.buffer_memory)
         self.idempotent = False
         self.unsettled: dict[PendingBatch, None] = {}
+        self._lost = 0
+        """Records that failed unnoticed since one was delivered."""
         """In the order of their beginning."""
         self.records_sent = 0
         self._queues: dict[TopicPartition, PartitionQueue] = {}
@@ -249,9 +251,15 @@ class Accumulator:
         del self.unsettled[batch]
         if error is None:
             self.records_sent += batch.count
+            if self._lost:
+                log.warning("%d records were not delivered before those that are now", self._lost)
+                self._lost = 0
         else:
             if not self._flushing and not batch.is_noticed:
-                log.warning("%d records to %s were not delivered: %s", batch.count, batch.partition, error)
+                # In an outage one batch after another fails, all for the same reason.
+                level = logging.DEBUG if self._lost else logging.WARNING
+                log.log(level, "%d records to %s were not delivered: %s", batch.count, batch.partition, error)
+                self._lost += batch.count
             self._failed = [one for one in self._failed if not one.is_noticed]
             if len(self._failed) < KEPT_FAILURES:
                 self._failed.append(batch)

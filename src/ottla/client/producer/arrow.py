@@ -3,8 +3,9 @@
 import asyncio
 from array import array
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from ottla.client.checks import shown
 from ottla.client.producer.accumulator import PartitionQueue
 from ottla.client.producer.batch import Rows
 from ottla.client.producer.intake import Intake
@@ -25,6 +26,17 @@ BYTES_PER_ROW = 24
 
 _PLACE = ("topic", "partition", "offset", "timestamp_type")
 """Columns that say where a row goes, or went when it was read. They are no part of a record."""
+
+_TAKEN = ("value", "key", "timestamp", "headers", "topic", "partition")
+
+_DROP_COLUMN = "leave out the column, as in table.drop_columns(['partition']), so that the partitioner chooses"
+
+
+class ArrowStream(Protocol):
+    """Rows that can be had as Arrow, such as a DataFrame of pandas or polars."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        """The rows, by Arrow's C stream interface."""
 
 
 class TableMetadata(NamedTuple):
@@ -139,11 +151,25 @@ class TableDelivery:
 
 
 async def send_table(
-    intake: Intake, data: "pa.Table | pa.RecordBatch", topic: str | None, partition: int | None, timestamp_ms: int
+    intake: Intake,
+    data: "pa.Table | pa.RecordBatch | ArrowStream",
+    topic: str | None,
+    partition: int | None,
+    timestamp_ms: int,
 ) -> TableDelivery:
     """Take all rows of a table."""
+    table = _table_of(data, topic)
+    try:
+        return TableDelivery(await _add_table(intake, table, topic, partition, timestamp_ms))
+    except EncodeError as error:
+        raise ValueError(f"the table cannot be sent: {error}") from error
+
+
+async def _add_table(
+    intake: Intake, table: "pa.Table", topic: str | None, partition: int | None, timestamp_ms: int
+) -> list[Rows]:
     added: list[Rows] = []
-    async for routes, chunk in _by_topic(intake, data, topic):
+    async for routes, chunk in _by_topic(intake, table, topic):
         place = chunk.column("partition") if "partition" in chunk.schema.names else None
         kept = [name for name in chunk.schema.names if name not in _PLACE]
         rows = chunk.select(kept)
@@ -158,24 +184,58 @@ async def send_table(
             share = estimate * count // rows.num_rows
             choose = routes.stick if number is None else _always(routes.of(None, number))
             added += await intake.add_rows(choose, columns, selection, count, share)
-    return TableDelivery(added)
+    return added
 
 
 def _always(queue: PartitionQueue) -> Callable[[], PartitionQueue]:
     return lambda: queue
 
 
+def _table_of(data: "pa.Table | pa.RecordBatch | ArrowStream", topic: str | None) -> "pa.Table":
+    """What was given, as a table whose columns can be sent."""
+    import pyarrow as pa
+
+    if not hasattr(data, "__arrow_c_stream__") and not isinstance(data, pa.RecordBatch):
+        raise TypeError(f"table is {shown(data)}; give a pyarrow Table, or a DataFrame of pandas or polars")
+    table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else pa.table(data)
+    # What pandas numbers its rows with is no data.
+    table = table.drop_columns([name for name in table.column_names if name.startswith("__index_level_")])
+    names = table.column_names
+    if "value" not in names:
+        raise ValueError(f"the table has no column 'value', but {', '.join(names) or 'none'}")
+    for name in names:
+        if name not in _TAKEN and name not in _PLACE:
+            raise ValueError(f"the table has a column {name!r}; columns may be {', '.join(_TAKEN)}")
+        if names.count(name) > 1:
+            raise ValueError(f"the table has {names.count(name)} columns {name!r}; give one")
+    if topic is None and "topic" not in names:
+        raise ValueError("give a topic, or a column 'topic'")
+    if topic is None and table.column("topic").null_count:
+        raise ValueError("column 'topic' has nulls; give a topic for all rows, or one for each")
+    return _without_views(table)
+
+
+def _without_views(table: "pa.Table") -> "pa.Table":
+    """The table with text and bytes as others have them than polars: not all that is done with rows can be done with
+    views."""
+    import pyarrow as pa
+
+    headers = pa.large_list(pa.struct([("key", pa.large_string()), ("value", pa.large_binary())]))
+    plain = {"key": pa.large_binary(), "value": pa.large_binary(), "headers": headers, "topic": pa.large_string()}
+    for number, field in enumerate(table.schema):
+        kind = str(field.type)
+        # Views of lists are refused later: casting them gives broken arrays.
+        if field.name in plain and ("string_view" in kind or "binary_view" in kind) and "list_view" not in kind:
+            table = table.set_column(number, field.name, table.column(number).cast(plain[field.name]))
+    return table
+
+
 async def _by_topic(
-    intake: Intake, data: "pa.Table | pa.RecordBatch", topic: str | None
+    intake: Intake, table: "pa.Table", topic: str | None
 ) -> "AsyncIterator[tuple[Routes, pa.RecordBatch]]":
     """Chunks of rows of one topic each: of the topic that is given, or those that the column names."""
     import pyarrow as pa
 
-    table = pa.Table.from_batches([data]) if isinstance(data, pa.RecordBatch) else data
-    if topic is None and "topic" not in table.schema.names:
-        raise ValueError("give a topic, or a column 'topic'")
-    if topic is None and table.column("topic").null_count:
-        raise EncodeError("column 'topic' has nulls; give a topic for all rows, or one for each")
     for chunk in table.to_batches(max_chunksize=CHUNK_ROWS):
         if not chunk.num_rows:
             continue
@@ -197,7 +257,7 @@ def _selections(
 
     partitions = _by_partitioner(routes, rows)
     if place is not None:
-        named = place.cast("int32")
+        named = _partition_numbers(place)
         partitions = named if partitions is None else compute.coalesce(named, partitions)
     if partitions is None:
         return {None: None}
@@ -205,8 +265,17 @@ def _selections(
     for number in found:
         if number is not None:
             # Before any row of the chunk is taken.
-            routes.of(None, number)
+            routes.named(number, _DROP_COLUMN)
     return dict(found)
+
+
+def _partition_numbers(column: "pa.Array") -> "pa.Array":
+    import pyarrow as pa
+
+    try:
+        return column.cast(pa.int32())
+    except pa.ArrowException as error:
+        raise ValueError(f"column 'partition' is of type {column.type}; give integers, or leave it out") from error
 
 
 def _by_partitioner(routes: Routes, rows: "pa.RecordBatch") -> "pa.Array | None":

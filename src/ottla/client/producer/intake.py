@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
 
+from ottla.client.checks import check_topic
 from ottla.client.cluster import Cluster
 from ottla.client.errors import RequestTimedOutError
 from ottla.client.producer.accumulator import FIRST_BYTES, Accumulator, PartitionQueue
@@ -48,6 +49,7 @@ class Intake:
 
     async def known(self, topic: str) -> Routes:
         """What is known of a topic, brought up to date."""
+        check_topic(topic)
         routes = self.routes.get(topic)
         if routes is not None and self._cluster.picture.topics.get(topic) is routes.topic:
             age_ms = (asyncio.get_running_loop().time() - routes.topic.seen_at) * 1000
@@ -61,9 +63,11 @@ class Intake:
             async with asyncio.timeout(self._options.max_block_ms / 1000):
                 found = await self._cluster.topic(topic, create=True)
         except TimeoutError:
+            error = self._cluster.last_error
+            why = "" if error is None else f"; the last error was {error}"
             raise RequestTimedOutError(
-                f"nothing was heard of topic {topic!r} within max_block_ms = {self._options.max_block_ms}"
-            ) from None
+                f"nothing was heard of topic {topic!r} within max_block_ms = {self._options.max_block_ms}{why}"
+            ) from error
         routes = self.routes.get(topic)
         if routes is None:
             queue_of = self.accumulator.queue

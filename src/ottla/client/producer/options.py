@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+from ottla.client.checks import check_number, check_numbers, shown
 from ottla.client.options import ClientOptions
 from ottla.client.producer.idempotence import REMEMBERED
 from ottla.record.compression import Codec, compress
+from ottla.wire.errors import EncodeError
 
 ACKS = {"all": -1, -1: -1, 0: 0, 1: 1, "0": 0, "1": 1}
 
@@ -34,17 +36,22 @@ class ProducerOptions(ClientOptions):
 
     def __post_init__(self) -> None:
         super(ProducerOptions, self).__post_init__()
+        if not isinstance(self.acks, (int, str)):
+            raise TypeError(f"acks is {shown(self.acks)}; give 'all', 1 or 0")
         if self.acks not in ACKS:
             raise ValueError(f"acks is {self.acks!r}; it must be 'all', 1 or 0")
-        for name, least in _LEAST.items():
-            if (value := getattr(self, name)) < least:
-                raise ValueError(f"{name} is {value!r}; it must be at least {least}")
+        check_numbers(self, _LEAST)
         if self.batch_size > self.max_request_size:
             raise ValueError(f"batch_size is {self.batch_size}, above max_request_size = {self.max_request_size}")
         names = [codec.name.lower() for codec in Codec if codec]
         if self.compression_type not in (None, "none", *names):
             raise ValueError(f"compression_type is {self.compression_type!r}; it must be None or one of {names}")
-        compress(self.codec, b"", self.compression_level)
+        if self.compression_level is not None:
+            check_number("compression_level", self.compression_level)
+        try:
+            compress(self.codec, b"", self.compression_level)
+        except EncodeError as error:
+            raise ValueError(f"compression_level is {self.compression_level}: {error}") from None
         if self.enable_idempotence and not self._allows_idempotence:
             raise ValueError(
                 f"enable_idempotence needs acks='all' and at most {REMEMBERED} requests in flight; acks is "
@@ -71,8 +78,8 @@ class ProducerOptions(ClientOptions):
         return self.required_acks == -1 and self.max_in_flight_requests_per_connection <= REMEMBERED
 
 
-_LEAST = {
-    "linger_ms": 0,
+_LEAST: dict[str, float] = {
+    "linger_ms": 0.0,
     "batch_size": 1,
     "max_request_size": 1,
     "buffer_memory": 1,

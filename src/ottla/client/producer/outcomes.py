@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ottla.client.cluster import Cluster
 from ottla.client.errors import DeliveryTimedOutError, error_of
+from ottla.client.outage import Outage
 from ottla.client.producer.accumulator import Accumulator, PartitionQueue
 from ottla.client.producer.batch import PendingBatch
 from ottla.client.producer.idempotence import Verdict, judge
@@ -51,6 +52,7 @@ class Outcomes:
         self._add = add
         self._loop = asyncio.get_running_loop()
         self._expiry: asyncio.TimerHandle | None = None
+        self._outage = Outage(log, "sending")
 
     def close(self) -> None:
         """Watch no deadlines any more."""
@@ -63,6 +65,8 @@ class Outcomes:
         queue.in_flight.remove(batch)
         queue.failures = 0
         queue.last_error = None
+        if self._outage.goes_on and not any(one.queue.last_error for one in self._accumulator.unsettled):
+            self._outage.over()
         if queue.sequences is not None:
             queue.sequences.confirm(batch)
         if not batch.settled:
@@ -104,7 +108,6 @@ class Outcomes:
             self._cluster.picture.forget_topic(queue.partition.topic)
         elif error.code in _MOVED and not at_once:
             self._cluster.picture.forget_leader(queue.partition)
-        log.info("a batch to %s will be sent again: %s", queue.partition, error)
         self.resume(queue, after=None if at_once else error)
 
     def _split(self, batch: PendingBatch) -> None:
@@ -134,6 +137,7 @@ class Outcomes:
     def resume(self, queue: PartitionQueue, after: KafkaError | None = None) -> None:
         """Let a queue go on; after an error that may pass, a little later."""
         if after is not None and not queue.resting:
+            self._outage.met(f"{queue.partition}: {after}")
             queue.resting = True
             queue.failures += 1
             self._loop.call_later(self._cluster.backoff_s(queue.failures), self._wake, queue)

@@ -1,9 +1,10 @@
 """Which partition a record goes to."""
 
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, SupportsIndex
 from zlib import crc32
 
+from ottla.client.checks import shown
 from ottla.client.errors import UnknownTopicOrPartitionError
 from ottla.client.picture import NO_LEADER, Topic
 from ottla.client.producer.accumulator import PartitionQueue
@@ -13,6 +14,8 @@ from ottla.record.kernels import murmur2
 
 PartitionerFunction = Callable[[bytes | None, list[int], list[int]], int]
 """Called with the key, all partitions and those that have a leader; gives the partition."""
+
+CHOOSE_ANOTHER = "name one of these, or none so that the partitioner chooses, or add some with Admin.create_partitions"
 
 NAMES = ("murmur2", "crc32", "sticky", "round_robin")
 
@@ -105,9 +108,10 @@ class Routes:
     def of(self, key: bytes | None, partition: int | None) -> PartitionQueue:
         """The queue that a record goes to."""
         if partition is not None:
-            return self._named(partition)
+            return self.named(partition)
         if self.function is not None:
-            return self._named(self.function(key, self.partitions, self._available()))
+            choice = self.function(key, self.partitions, self._available())
+            return self.named(choice, "have the partitioner give one of these")
         if self._by_key is None or key is None or self._is_none(key):
             return self.stick()
         return self.queues[self._by_key(key, len(self.queues))]
@@ -148,10 +152,13 @@ class Routes:
         self._turn += 1
         return available[self._turn % len(available)]
 
-    def _named(self, partition: int) -> PartitionQueue:
+    def named(self, partition: int, advice: str = CHOOSE_ANOTHER) -> PartitionQueue:
+        """The queue of a partition; the advice is for one that does not exist."""
+        if not isinstance(partition, SupportsIndex):
+            raise TypeError(f"partition is {shown(partition)}; give an int")
         if partition not in self.topic.leaders:
             raise UnknownTopicOrPartitionError(
-                f"topic {self.topic.name!r} has partitions 0 to {len(self.partitions) - 1}, not {partition!r}"
+                f"topic {self.topic.name!r} has partitions 0 to {len(self.partitions) - 1}, not {partition!r}", advice
             )
         return self._queue_of(TopicPartition(self.topic.name, partition))
 

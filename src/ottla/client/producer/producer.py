@@ -6,10 +6,11 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+from ottla.client.checks import check_record, check_serializers, header_list, shown
 from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientClosedError, RequestTimedOutError, UnsupportedVersionError
 from ottla.client.options import BootstrapServers
-from ottla.client.producer.arrow import TableDelivery, send_table
+from ottla.client.producer.arrow import ArrowStream, TableDelivery, send_table
 from ottla.client.producer.batch import Delivery
 from ottla.client.producer.identity import obtain_identity
 from ottla.client.producer.intake import Headers, Intake
@@ -17,6 +18,7 @@ from ottla.client.producer.options import ProducerOptions
 from ottla.client.producer.partitioners import NAMES, PartitionerFunction, Routes
 from ottla.client.producer.sender import Sender
 from ottla.client.types import RecordMetadata
+from ottla.client.unstopped import warn_unstopped
 from ottla.ports import Chance, Clock, SystemChance, SystemClock
 from ottla.wire.errors import ErrorCode, KafkaError
 
@@ -48,7 +50,11 @@ class Producer:
 
     Unless told otherwise a record is acknowledged by all replicas (`acks="all"`) and stored once and in order, however
     often it had to be sent (`enable_idempotence`): None means where the other options and the brokers let it.
+    docs/client.md has a table of all options with their defaults.
     """
+
+    _sender: Sender | None = None
+    """What sends, while it runs. Of the class too, for one that could not be made."""
 
     def __init__(
         self,
@@ -103,6 +109,7 @@ class Producer:
         )
         if not callable(partitioner) and partitioner not in NAMES:
             raise ValueError(f"partitioner is {partitioner!r}; it must be a function or one of {', '.join(NAMES)}")
+        check_serializers(key_serializer, value_serializer)
         self._partitioner = partitioner
         self._key_serializer = key_serializer
         self._value_serializer = value_serializer
@@ -111,8 +118,15 @@ class Producer:
         self._routes: dict[str, Routes] = {}
         """Those of the intake, while there is one."""
         self._cluster: Cluster | None = None
-        self._sender: Sender | None = None
         self._intake: Intake | None = None
+        self._starting = asyncio.Lock()
+        self._sent_before = 0
+        """How many records were acknowledged before it was stopped."""
+
+    def __del__(self) -> None:
+        if self._sender is not None:
+            count = sum(batch.count for batch in self._sender.accumulator.unsettled)
+            warn_unstopped(self, f", and {count} records were not acknowledged" if count else "")
 
     async def __aenter__(self) -> Self:
         return await self.start()
@@ -140,8 +154,12 @@ class Producer:
         >>> asyncio.run(story())
         0
         """
-        if self._sender is not None:
-            return self
+        async with self._starting:
+            if self._sender is None:
+                await self._start()
+        return self
+
+    async def _start(self) -> None:
         cluster = Cluster(self._options, chance=self._chance)
         try:
             await cluster.retrying(lambda: cluster.metadata([]))
@@ -154,7 +172,6 @@ class Producer:
         self._cluster, self._sender = cluster, sender
         self._intake = Intake(cluster, sender.accumulator, self._options, self._partitioner, self._chance)
         self._routes = self._intake.routes
-        return self
 
     async def _identify(self, cluster: Cluster, sender: Sender) -> None:
         try:
@@ -187,6 +204,7 @@ class Producer:
             await self.flush()
         finally:
             self._cluster = self._sender = None
+            self._sent_before += sender.accumulator.records_sent
             await sender.close(ClientClosedError("the producer was stopped before the record was acknowledged"))
             await cluster.close()
 
@@ -226,34 +244,38 @@ class Producer:
             if self._value_serializer is not None:
                 value = self._value_serializer(value)
             if value.__class__ is not bytes and value is not None:
-                value = as_bytes(value, "value")
+                value = as_bytes(value, "value", self._value_serializer)
         if key is not None:
             if self._key_serializer is not None:
                 key = self._key_serializer(key)
             if key.__class__ is not bytes and key is not None:
-                key = as_bytes(key, "key")
+                key = as_bytes(key, "key", self._key_serializer)
         if timestamp_ms is None:
             timestamp_ms = self._now_ms()
         if headers is None:
             headers = ()
         elif not isinstance(headers, (list, tuple)):
-            headers = list(headers)
+            headers = header_list(headers)
         # From here to the end of the fast path nothing is done that could be done once per batch.
-        routes = self._routes.get(topic)
-        queue = None
-        if routes is not None and (partition is None or partition in routes.topic.leaders):
-            if key is None and partition is None:
-                queue = routes.current
-            if queue is None:
-                queue = routes.of(key, partition)
-            batch = queue.open
-            if batch is not None:
-                index = batch.append(timestamp_ms, key, value, headers)
-                if index is not None:
-                    if headers:
-                        batch.has_headers = True
-                    return Delivery(batch, index, timestamp_ms)
-        return await self._taking.add(queue, topic, value, key, partition, timestamp_ms, headers)
+        try:
+            routes = self._routes.get(topic)
+            queue = None
+            if routes is not None and (partition is None or partition in routes.topic.leaders):
+                if key is None and partition is None:
+                    queue = routes.current
+                if queue is None:
+                    queue = routes.of(key, partition)
+                batch = queue.open
+                if batch is not None:
+                    index = batch.append(timestamp_ms, key, value, headers)
+                    if index is not None:
+                        if headers:
+                            batch.has_headers = True
+                        return Delivery(batch, index, timestamp_ms)
+            return await self._taking.add(queue, topic, value, key, partition, timestamp_ms, headers)
+        except (TypeError, OverflowError):
+            check_record(topic, timestamp_ms, headers)
+            raise
 
     async def send_and_wait(
         self,
@@ -274,13 +296,18 @@ class Producer:
         return await delivery
 
     async def send_arrow(
-        self, table: "pa.Table | pa.RecordBatch", topic: str | None = None, *, partition: int | None = None
+        self,
+        table: "pa.Table | pa.RecordBatch | ArrowStream",
+        topic: str | None = None,
+        *,
+        partition: int | None = None,
     ) -> TableDelivery:
         """Take all rows of a table, and give an awaitable that tells where they went.
 
         The columns are `value` and any of `key`, `timestamp`, `headers`, `topic` and `partition`, as `read_table` gives
         them; `topic` and `partition` as arguments are for all rows, and come before the columns. Rows go where single
-        records would go, and those of a partition stay in order. Needs pyarrow.
+        records would go, and those of a partition stay in order. A DataFrame of pandas or polars will do as well. Needs
+        pyarrow.
 
         It returns when all rows are in batches, so it waits for room as `send` does, batch by batch.
 
@@ -335,7 +362,7 @@ class Producer:
         >>> run(lambda producer: producer.records_sent)
         0
         """
-        return 0 if self._sender is None else self._sender.accumulator.records_sent
+        return self._sent_before + (0 if self._sender is None else self._sender.accumulator.records_sent)
 
     @property
     def _running(self) -> Sender:
@@ -350,9 +377,11 @@ class Producer:
         return self._intake
 
 
-def as_bytes(data: object, what: str) -> bytes:
+def as_bytes(data: object, what: str, serializer: Serializer | None) -> bytes:
     """A key or value as bytes, copied if it might change."""
     if isinstance(data, (bytes, bytearray, memoryview)):
         return bytes(data)
+    if serializer is not None:
+        raise TypeError(f"{what}_serializer returned {shown(data)}; have it return bytes")
     hint = "encode it" if isinstance(data, str) else "make it bytes"
     raise TypeError(f"the {what} is of type {type(data).__name__}, not bytes: {hint}, or give {what}_serializer")

@@ -295,7 +295,8 @@ class Sender:
         # Others may be added meanwhile.
         while queues := list(self._leaderless):
             try:
-                found = await self._cluster.find_leaders([queue.partition for queue in queues])
+                # A topic that was deleted meanwhile is made as it was at first: by being written to.
+                found = await self._cluster.find_leaders([queue.partition for queue in queues], create=True)
             except KafkaError as error:
                 found = None
                 self._trouble(queues, error)

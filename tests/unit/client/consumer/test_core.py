@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from ottla.client.consumer import Consumer, ConsumerRebalanceListener
+from ottla.client.consumer.membership import group
 from ottla.client.errors import ClientClosedError
+from ottla.client.producer import Producer
 from ottla.client.types import TopicPartition
 from ottla.testing import TestBroker
 
@@ -16,12 +18,12 @@ def run(story: Coroutine[Any, Any, Any]) -> None:
     asyncio.run(asyncio.wait_for(story, 30))
 
 
-@pytest.mark.parametrize("group", [{}, {"group_id": "g"}, {"group_id": "g", "group_protocol": "consumer"}])
-def test_a_stop_that_is_cancelled_leaves_nothing_behind(group: dict[str, Any]) -> None:
+@pytest.mark.parametrize("options", [{}, {"group_id": "g"}, {"group_id": "g", "group_protocol": "consumer"}])
+def test_a_stop_that_is_cancelled_leaves_nothing_behind(options: dict[str, Any]) -> None:
     async def story(servers: str) -> None:
         others = asyncio.all_tasks()
         for turns in range(8):
-            consumer = await Consumer("orders", bootstrap_servers=servers, **group).start()
+            consumer = await Consumer("orders", bootstrap_servers=servers, **options).start()
             stopping = asyncio.create_task(consumer.stop())
             for _ in range(turns):
                 await asyncio.sleep(0)
@@ -55,3 +57,42 @@ def test_a_listener_may_stop_the_consumer() -> None:
 
     with TestBroker() as broker:
         run(story(broker.bootstrap_servers))
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("enable_auto_commit", [True, False])
+def test_a_consumer_stops_within_seconds_though_its_listener_commits_and_the_broker_is_gone(
+    protocol: str, enable_auto_commit: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert group.LAST_WORK_TIMEOUT_S == 5, "what users wait for"
+    monkeypatch.setattr(group, "LAST_WORK_TIMEOUT_S", 0.5)
+    told: list[str] = []
+
+    class Committer(ConsumerRebalanceListener):
+        async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
+            told.append("revoked")
+            await consumer.commit(dict.fromkeys(revoked, 1))
+
+    async def story(broker: TestBroker) -> None:
+        await consumer.start()
+        async with Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
+            await producer.send_and_wait("orders", b"one")
+        await consumer.getone()
+        await asyncio.to_thread(broker.stop)
+        loop = asyncio.get_running_loop()
+        begun = loop.time()
+        await consumer.stop()
+        assert loop.time() - begun < 4
+        assert told == ["revoked"]
+
+    with TestBroker() as broker:
+        consumer = Consumer(
+            "orders",
+            bootstrap_servers=broker.bootstrap_servers,
+            group_id="g",
+            group_protocol=protocol,  # type: ignore[arg-type]
+            enable_auto_commit=enable_auto_commit,
+            auto_offset_reset="earliest",
+            listener=Committer(),
+        )
+        run(story(broker))

@@ -102,8 +102,9 @@ def test_a_corrupt_batch_is_named_after_what_is_before_it_and_can_be_passed() ->
     assert run is not None
     assert [record.offset for record in run.iterator] == [0, 1]
     for _ in range(2):
-        with pytest.raises(CorruptRecordError, match="t-0 at offset 2 is corrupt: the CRC is"):
+        with pytest.raises(CorruptRecordError, match="t-0 at offset 2 is corrupt: the CRC is") as caught:
             decoder.begin_run(state)
+        assert (caught.value.topic_partition, caught.value.offset) == (state.partition, 2)
         # It is fetched again, for the fault may lie on the way.
         assert (state.position, state.fetch_offset, len(state.chunks)) == (2, 2, 0)
         state.chunks.append(chunk(*data[1:]))

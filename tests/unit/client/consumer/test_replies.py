@@ -98,6 +98,7 @@ def test_an_offset_out_of_range_is_reset_or_told() -> None:
     reading = Reading(resets=False)
     reading.take(error_code=ErrorCode.OFFSET_OUT_OF_RANGE)
     assert isinstance(reading.state.error, OffsetOutOfRangeError)
+    assert (reading.state.error.topic_partition, reading.state.error.offset) == (reading.state.partition, 5)
     assert reading.state.position == 5
 
 

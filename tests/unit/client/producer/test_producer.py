@@ -62,3 +62,14 @@ def test_a_partition_that_was_added_can_be_named_at_once() -> None:
 
     with TestBroker() as broker:
         run(story(broker.bootstrap_servers))
+
+
+def test_a_topic_that_was_deleted_is_made_again_by_writing_to_it() -> None:
+    async def story(servers: str) -> None:
+        async with Admin(servers) as admin, Producer(bootstrap_servers=servers) as producer:
+            await producer.send_and_wait("orders", b"one")
+            await admin.delete_topics(["orders"])
+            assert (await producer.send_and_wait("orders", b"two")).offset == 0
+
+    with TestBroker() as broker:
+        run(story(broker.bootstrap_servers))

@@ -4,6 +4,7 @@ import asyncio
 import logging
 
 from ottla.client.consumer.membership.commits import Commits
+from ottla.client.consumer.membership.limit import Limit
 from ottla.client.consumer.subscription import Subscription
 from ottla.client.types import OffsetAndMetadata, TopicPartition
 from ottla.wire.errors import KafkaError
@@ -17,9 +18,10 @@ log = logging.getLogger(__name__)
 class AutoCommit:
     """Commits every so often, and before partitions go away. A failure is logged: the next commit makes up for it."""
 
-    def __init__(self, commits: Commits, subscription: Subscription, interval_ms: int | None) -> None:
+    def __init__(self, commits: Commits, subscription: Subscription, limit: Limit, interval_ms: int | None) -> None:
         self._commits = commits
         self._subscription = subscription
+        self._limit = limit
         self._interval_ms = interval_ms
         """None if the user commits himself."""
         self._committed: dict[TopicPartition, OffsetAndMetadata] = {}
@@ -35,10 +37,11 @@ class AutoCommit:
         if self._interval_ms is None:
             return
         try:
-            async with asyncio.timeout(LAST_COMMIT_TIMEOUT_S):
+            # A listener has its share too.
+            async with self._limit.within(LAST_COMMIT_TIMEOUT_S, share=0.5):
                 await self._commit(offsets, may_wait=False)
         except TimeoutError:
-            log.warning("positions were not committed within %g s; records will be read again", LAST_COMMIT_TIMEOUT_S)
+            log.warning("positions were not committed in time; records will be read again")
         for partition in offsets:
             self._committed.pop(partition, None)
 

@@ -27,7 +27,7 @@ from ottla.net import Connection
 from ottla.wire.errors import ErrorCode, KafkaError
 
 LEARN_ID_TIMEOUT_S = 1.0
-LEAVE_TIMEOUT_S = 5.0
+LEAVE_TIMEOUT_S = 2.0
 LEAVE_RETRY_MS = 1_000
 """How long to try again to say goodbye. A group that does not hear it waits for the end of the session."""
 

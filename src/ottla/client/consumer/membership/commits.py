@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from itertools import count
 from typing import TypeVar
 
+from ottla.client.checks import place_of
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.membership.identity import Identity, Membership, in_listener
 from ottla.client.consumer.membership.offset_requests import (
@@ -18,7 +19,7 @@ from ottla.client.consumer.membership.offset_requests import (
 from ottla.client.consumer.membership.options import GroupOptions
 from ottla.client.consumer.subscription import Mode, PartitionState, Subscription
 from ottla.client.coordinators import Coordinators
-from ottla.client.errors import CommitFailedError
+from ottla.client.errors import KEEP_UP, CommitFailedError
 from ottla.client.types import OffsetAndMetadata, TopicPartition
 from ottla.net import Connection
 from ottla.wire.api.offset_commit import OffsetCommitRequest
@@ -89,7 +90,7 @@ class Commits:
 
     async def committed(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, OffsetAndMetadata | None]:
         """What the group has committed, None where it has nothing."""
-        wanted = [TopicPartition(*place) for place in partitions]
+        wanted = [place_of(place, "partition") for place in partitions]
         if not wanted:
             return {}
         deadline = self._deadline()
@@ -129,12 +130,12 @@ class Commits:
             if error.code not in _MOVED_ON:
                 raise
             membership = self._membership()
-            if membership is None:
-                reason = f"group {group_id!r} has members, and this consumer is none of them"
-            else:
+            if membership is not None:
                 membership.doubt(identity, error.code)
-                reason = f"group {group_id!r} has moved on without this member"
-            raise CommitFailedError(error.code, reason) from error
+            if self._subscription.mode is not Mode.USER:
+                raise CommitFailedError(error.code, f"group {group_id!r} has moved on without this member") from error
+            reason = f"group {group_id!r} has members, and this consumer is none of them"
+            raise CommitFailedError(error.code, reason, "give one that uses assign() a group_id of its own") from error
 
     async def _at_coordinator(self, ask: Callable[[Connection], Awaitable[T]]) -> T:
         return await self._cluster.retrying(lambda: self._coordinators.ask(self._options.group_id, ask))
@@ -162,7 +163,9 @@ class Commits:
             for place in offsets:
                 if place not in assigned:
                     message = f"{place} is not assigned to this consumer (any more)"
-                    raise CommitFailedError(ErrorCode.UNKNOWN_MEMBER_ID, message)
+                    # One that has lost all was most likely too slow.
+                    advice = "commit partitions of assignment() only" if assigned else KEEP_UP
+                    raise CommitFailedError(ErrorCode.UNKNOWN_MEMBER_ID, message, advice)
         return [assigned.get(place) for place in offsets]
 
     def _identity(self) -> Identity:

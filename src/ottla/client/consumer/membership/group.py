@@ -11,6 +11,7 @@ from ottla.client.consumer.membership.classic import ClassicMembership
 from ottla.client.consumer.membership.commits import Commits
 from ottla.client.consumer.membership.handover import PATIENCE_S, Handover, Report
 from ottla.client.consumer.membership.identity import Identity, Membership
+from ottla.client.consumer.membership.limit import Limit
 from ottla.client.consumer.membership.modern import ModernMembership
 from ottla.client.consumer.membership.offset_requests import GivenOffset, given_offsets
 from ottla.client.consumer.membership.options import GroupOptions
@@ -24,6 +25,9 @@ from ottla.ports import Chance, SystemChance
 
 LONGEST_TICK_S = 1.0
 """How often to see whether the user still comes."""
+
+LAST_WORK_TIMEOUT_S = 5.0
+"""How long the last commit of a consumer that stops and the calls of its listener may take together."""
 
 log = logging.getLogger(__name__)
 
@@ -60,11 +64,13 @@ class Group:
         self._tasks: list[asyncio.Task[None]] = []
         self._commits = Commits(cluster, coordinators, subscription, options, lambda: self._membership)
         interval_ms = options.auto_commit_interval_ms if options.enable_auto_commit else None
-        self._auto_commit = AutoCommit(self._commits, subscription, interval_ms)
+        self._limit = Limit()
+        self._auto_commit = AutoCommit(self._commits, subscription, self._limit, interval_ms)
         self._handover = Handover(
             subscription,
             commit=self._auto_commit.commit_last,
             report=report,
+            limit=self._limit,
             patience_s=min(PATIENCE_S, options.rebalance_patience_ms / 2000),
             listener=listener,
         )
@@ -95,6 +101,7 @@ class Group:
 
     async def close(self) -> None:
         """Commit what is finished, give the partitions back and leave, in seconds even if the coordinator is gone."""
+        self._limit.set(LAST_WORK_TIMEOUT_S)
         await stop(self._tasks)
         if self._membership is not None:
             await self._leave("the consumer was closed")

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Coroutine
 from typing import Any
 
+from ottla.client.consumer.membership.limit import Limit
 from ottla.client.consumer.membership.listener import tell
 from ottla.client.consumer.subscription import Mode, Subscription
 from ottla.client.types import OffsetAndMetadata, TopicPartition
@@ -30,6 +31,7 @@ class Handover:
         *,
         commit: CommitFinished,
         report: Report,
+        limit: Limit | None = None,
         patience_s: float = PATIENCE_S,
         listener: Any = None,
     ) -> None:
@@ -38,6 +40,7 @@ class Handover:
         self._subscription = subscription
         self._commit = commit
         self._report = report
+        self._limit = limit or Limit()
         self._patience_s = patience_s
         self._one_by_one = asyncio.Lock()
 
@@ -104,9 +107,13 @@ class Handover:
         if self.listener is None:
             return
         try:
-            await tell(self.listener, method, partitions)
+            async with self._limit.within() as timeout:
+                await tell(self.listener, method, partitions)
         except Exception as error:  # noqa: BLE001 - it is the user's, and reaches him at his next call
-            self._report(error)
+            if timeout.expired():
+                log.warning("%s of the listener was not done in time, and is left", method)
+            else:
+                self._report(error)
 
 
 def _text(partitions: Collection[TopicPartition]) -> str:

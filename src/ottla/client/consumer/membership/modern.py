@@ -37,7 +37,7 @@ from ottla.wire.api.consumer_group_heartbeat import ConsumerGroupHeartbeatReques
 from ottla.wire.errors import ErrorCode, KafkaError
 from ottla.wire.schema import schema_of
 
-LEAVE_TIMEOUT_S = 5.0
+LEAVE_TIMEOUT_S = 2.0
 LEAVE_RETRY_MS = 1_000
 """How long to try again to say goodbye. A group that does not hear it waits for the end of the session."""
 FIRST_VERSION_WITH_REGEX = 1

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from ottla.client.checks import check_number, place_of, shown
 from ottla.client.consumer.membership.identity import Identity
 from ottla.client.errors import check, error_of
 from ottla.client.picture import NO_TOPIC_ID, Picture
@@ -43,11 +44,12 @@ def given_offsets(offsets: Mapping[TopicPartition, GivenOffset]) -> dict[TopicPa
     ValueError: the offset of orders-3 is -1; give that of the next record to read, 0 or more
     """
     found: dict[TopicPartition, OffsetAndMetadata] = {}
+    if not isinstance(offsets, Mapping):
+        raise TypeError(f"offsets is {shown(offsets)}; give a dict, as in {{TopicPartition('orders', 0): 17}}")
     for key, given in offsets.items():
-        partition = TopicPartition(*key)
-        offset = OffsetAndMetadata(given) if isinstance(given, int) else OffsetAndMetadata(*given)
-        if not isinstance(offset.offset, int):
-            raise TypeError(f"the offset of {partition} is {offset.offset!r}; give a number")
+        partition = place_of(key, "offsets")
+        offset = OffsetAndMetadata(*given) if isinstance(given, tuple) else OffsetAndMetadata(given)
+        check_number(f"the offset of {partition}", offset.offset)
         if offset.offset < 0:
             raise ValueError(
                 f"the offset of {partition} is {offset.offset}; give that of the next record to read, 0 or more"

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from ottla.assign import classic
 from ottla.assign.assignor import Assignor
+from ottla.client.checks import check_number, check_text
 
 PROTOCOLS = ("classic", "consumer")
 
@@ -46,10 +47,13 @@ class GroupOptions:
     client_rack: str | None = None
 
     def __post_init__(self) -> None:
+        check_text("group_id", self.group_id)
         if not self.group_id:
             raise ValueError("group_id is empty; give the group a name, or None to read without one")
         if self.group_protocol not in PROTOCOLS:
             raise ValueError(f"group_protocol is {self.group_protocol!r}; it must be one of {', '.join(PROTOCOLS)}")
+        if self.group_instance_id is not None:
+            check_text("group_instance_id", self.group_instance_id)
         if self.group_instance_id == "":
             raise ValueError("group_instance_id is empty; give the member a name, or None if it has none")
         if isinstance(self.partition_assignment_strategy, str) or not self.partition_assignment_strategy:
@@ -59,8 +63,8 @@ class GroupOptions:
         if len(set(names)) < len(names):
             raise ValueError(f"partition_assignment_strategy names an assignor twice: {', '.join(names)}")
         for name in _AT_LEAST_ONE:
-            if (value := getattr(self, name)) is not None and value < 1:
-                raise ValueError(f"{name} is {value}; it must be at least 1")
+            if (value := getattr(self, name)) is not None:
+                check_number(name, value, 1)
         if self.group_protocol == "classic" and self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ValueError(
                 f"heartbeat_interval_ms is {self.heartbeat_interval_ms}; "

@@ -43,7 +43,9 @@ class TopicWatch:
         if subscription.pattern is None:
             names = subscription.topics or frozenset()
             create = self._options.allow_auto_create_topics
-            _counts(await self._cluster.metadata(sorted(names), create=create))
+            response = await self._cluster.metadata(sorted(names), create=create)
+            _counts(response)
+            subscription.missing.look(response)
             self._found = None
             return names
         response = await self._cluster.metadata(None)

@@ -122,7 +122,9 @@ def test_what_cannot_is_raised_at_once() -> None:
 def test_one_who_is_no_member_of_a_group_with_members_is_told_so(code: ErrorCode) -> None:
     async def story(broker: FakeGroup, member: Member) -> None:
         broker.failures[OFFSET_COMMIT] = [code]
-        with pytest.raises(CommitFailedError, match="is none of them"):
+        with pytest.raises(
+            CommitFailedError, match="is none of them; give one that uses assign\\(\\) a group_id of its own"
+        ):
             await member.group.commit({FIRST: 3})
 
     tell(story, enable_auto_commit=False)

@@ -1,0 +1,94 @@
+"""What a consumer cannot be told is refused where it is said, by the name of the argument."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from ottla.client import read_table
+from ottla.client.consumer import Consumer
+from ottla.client.errors import CommitFailedError
+from ottla.client.types import TopicPartition
+from ottla.testing import TestBroker
+
+FIRST = TopicPartition("orders", 0)
+
+
+@pytest.mark.parametrize(
+    ("topics", "options", "message"),
+    [
+        ([["orders"]], {}, r"a topic is \['orders'\], a list; give names one by one, as in Consumer\(\*names\)"),
+        ([b"orders"], {}, "a topic is b'orders', a bytes"),
+        ([], {"fetch_min_bytes": "1"}, "fetch_min_bytes is '1', a str; give an int"),
+        ([], {"buffer_memory": "1"}, "buffer_memory is '1', a str; give an int"),
+        ([], {"consumer_timeout_ms": "4"}, "consumer_timeout_ms is '4', a str; give a number"),
+        ([], {"max_poll_records": "4"}, "max_poll_records is '4', a str; give an int"),
+        ([], {"group_id": 5}, "group_id is 5, an int; give a str"),
+        ([], {"group_id": "readers", "group_instance_id": 5}, "group_instance_id is 5, an int; give a str"),
+        ([], {"group_id": "readers", "session_timeout_ms": "9"}, "session_timeout_ms is '9', a str; give an int"),
+        (
+            [],
+            {"value_deserializer": "json"},
+            "value_deserializer is 'json', a str; give a function, such as json.loads",
+        ),
+        ([], {"key_deserializer": "utf-8"}, "key_deserializer is 'utf-8', a str; give a function"),
+    ],
+    ids=str,
+)
+def test_what_a_consumer_is_made_of_is_checked(topics: list[Any], options: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        Consumer(*topics, **options)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda consumer: consumer.subscribe([["orders"]]), r"topic is \['orders'\], a list; give the name of one"),
+        (lambda consumer: consumer.assign(["orders"]), r"partitions has 'orders', a str; give a TopicPartition\("),
+        (lambda consumer: consumer.assign([("orders", "0")]), "the partition of partitions is '0', a str; give an int"),
+        (lambda consumer: consumer.seek("orders", 0), r"partition has 'orders', a str; give a TopicPartition\("),
+    ],
+)
+def test_what_is_read_is_checked(call: Callable[[Consumer], None], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        call(Consumer())
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda consumer: consumer.commit([FIRST]), r"offsets is \[.*\], a list; give a dict, as in {TopicPartition\("),
+        (lambda consumer: consumer.commit({"orders": 1}), r"offsets has 'orders', a str; give a TopicPartition\("),
+        (lambda consumer: consumer.commit({FIRST: "1"}), "the offset of orders-0 is '1', a str; give an int"),
+        (lambda consumer: consumer.committed("orders"), r"partition has 'orders', a str; give a TopicPartition\("),
+        (lambda consumer: consumer.end_offsets(["orders"]), r"partitions has 'orders', a str; give a TopicPartition\("),
+    ],
+)
+def test_what_is_asked_and_committed_is_checked(call: Callable[[Consumer], Awaitable[Any]], message: str) -> None:
+    async def story(servers: str) -> None:
+        async with Consumer(bootstrap_servers=servers, group_id="readers") as consumer:
+            with pytest.raises(TypeError, match=message):
+                await call(consumer)
+
+    with TestBroker() as broker:
+        asyncio.run(story(broker.bootstrap_servers))
+
+
+def test_a_table_is_of_one_topic() -> None:
+    with pytest.raises(TypeError, match=r"topic is \['orders'\], a list; give the name of one topic, a str"):
+        asyncio.run(read_table(["orders"]))  # type: ignore[arg-type]
+
+
+def test_one_who_commits_what_was_never_his_is_not_told_to_hurry() -> None:
+    async def story(servers: str) -> None:
+        async with Consumer("orders", bootstrap_servers=servers, group_id="readers") as consumer:
+            while not consumer.assignment():
+                await consumer.getmany(timeout_ms=100)
+            with pytest.raises(
+                CommitFailedError, match=r"orders-7 is not .*; commit partitions of assignment\(\) only$"
+            ):
+                await consumer.commit({TopicPartition("orders", 7): 1})
+
+    with TestBroker() as broker:
+        asyncio.run(story(broker.bootstrap_servers))
