@@ -191,9 +191,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.client", description=__doc__.splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print the result as JSON")
     parser.add_argument("--quick", action="store_true", help="a tenth of the records, one round")
+    parser.add_argument("--rounds", type=int, default=5, help="how often everybody takes a turn")
     parser.add_argument("--only", choices=["produce", "consume", "latency"], help="these lines alone")
     options = parser.parse_args()
-    rounds, scale = (1, 0.1) if options.quick else (5, 1.0)
+    rounds, scale = (1, 0.1) if options.quick else (options.rounds, 1.0)
     rates: list[Rate] = []
     latencies: list[Latency] = []
     with (
