@@ -179,6 +179,8 @@ def show(rates: list[Rate], latencies: list[Latency]) -> None:
                     f"{rate.share_of_loopback:.0%}",
                 )
         console.print(table)
+    if not latencies:
+        return
     table = Table("client", "p50", "p99", title="a single send, acknowledged", min_width=60)
     for latency in latencies:
         name = latency.contender.replace("confluent", "confluent-kafka").replace("kafka_", "kafka-")
