@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-PYTEST_ARGS ?= -n 2
+PYTEST_ARGS ?= -n 4
 
 .PHONY: help demo test check unit setup conformance fuzz crash power-cut group-histories spark faults bench-client \
 	bench-codec bench-growth bench-groups clean
@@ -18,7 +18,7 @@ test: check unit  ## everything: checks, then tests
 
 setup: $(READY)  ## only the set-up: .venv with pinned dependencies and the compiled modules
 
-$(READY): pyproject.toml setup.py requirements/dev.txt $(wildcard src/ottla/*/*.pyx src/ottla/*/*.pxi)
+$(READY): pyproject.toml setup.py requirements/dev.txt $(wildcard src/ottla/*/*.pyx src/ottla/*/*.pxi src/ottla/*/*/*.pyx)
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v < (3, 14) else f"Ottla needs Python 3.11 to 3.13, {sys.executable} is {v[0]}.{v[1]}; say make PYTHON=python3.11")'
 	@test -x $(BIN)/python || { echo "== making $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "== installing pinned dependencies"

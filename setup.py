@@ -14,6 +14,7 @@ def kernels() -> list[Extension]:
         for name, source in (
             ("ottla.wire._codec", "src/ottla/wire/_codec.pyx"),
             ("ottla.record._kernels", "src/ottla/record/_kernels.pyx"),
+            ("ottla.client.producer._taking", "src/ottla/client/producer/_taking.pyx"),
         )
     ]
     built: list[Extension] = cythonize(extensions, language_level=3, build_dir="build")

@@ -116,3 +116,13 @@ def header_list(headers: Any) -> list[Any]:
     if isinstance(headers, (Mapping, str, bytes)) or not isinstance(headers, Iterable):
         raise TypeError(f"headers is {shown(headers)}; give a list of (name, value) pairs")
     return list(headers)
+
+
+def as_bytes(data: object, what: str, serializer: object) -> bytes:
+    """A key or value as bytes, copied if it might change."""
+    if isinstance(data, (bytes, bytearray, memoryview)):
+        return bytes(data)
+    if serializer is not None:
+        raise TypeError(f"{what}_serializer returned {shown(data)}; have it return bytes")
+    hint = "encode it" if isinstance(data, str) else "make it bytes"
+    raise TypeError(f"the {what} is of type {type(data).__name__}, not bytes: {hint}, or give {what}_serializer")

@@ -3,12 +3,12 @@
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from ottla.client.checks import check_serializers, header_list
+from ottla.client.checks import as_bytes, check_serializers, header_list
 from ottla.client.errors import RequestTimedOutError
 from ottla.client.producer import Producer as ClientProducer
 from ottla.client.producer.arrow import ArrowStream
-from ottla.client.producer.intake import Headers
-from ottla.client.producer.producer import Serializer, as_bytes
+from ottla.client.producer.producer import Serializer
+from ottla.client.producer.taking import Headers
 from ottla.client.types import RecordMetadata
 from ottla.ports import SystemClock
 from ottla.sync.arrow import TableDelivery

@@ -6,6 +6,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.client.producer.idempotence import NOBODY, SEQUENCE_MASK, Identity
+from ottla.client.producer.taking import Receipt
 from ottla.client.types import CREATE_TIME, LOG_APPEND_TIME, RecordMetadata
 from ottla.record import Batch, BatchBuilder, records
 from ottla.record.batch import HEADER_SIZE, UNCHECKED
@@ -213,7 +214,7 @@ class Rows(NamedTuple):
         self.batch.notice_run(self.first, self.length)
 
 
-class Delivery:
+class Delivery(Receipt):
     """What `send` gives: an awaitable with the record's metadata once the record is acknowledged.
 
     It may be awaited more than once, by several tasks, or not at all; a failure that nobody has asked for is raised by
@@ -226,12 +227,7 @@ class Delivery:
     [0, 1, 2]
     """
 
-    __slots__ = ("_batch", "_index", "_timestamp_ms")
-
-    def __init__(self, batch: PendingBatch, index: int, timestamp_ms: int) -> None:
-        self._batch = batch
-        self._index = index
-        self._timestamp_ms = timestamp_ms
+    __slots__ = ()
 
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
         batch, index = self._batch.find(self._index)

@@ -1,7 +1,7 @@
 """From records to open batches: the part of sending that is not done for every record."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -12,10 +12,9 @@ from ottla.client.producer.accumulator import FIRST_BYTES, Accumulator, Partitio
 from ottla.client.producer.batch import Delivery, Rows
 from ottla.client.producer.options import ProducerOptions
 from ottla.client.producer.partitioners import PartitionerFunction, Routes
+from ottla.client.producer.taking import Headers
 from ottla.ports import Chance
 from ottla.wire.errors import KafkaError
-
-Headers = Iterable[tuple[str, bytes | None]]
 
 BATCHES_IN_A_ROW = 4
 """How many batches are begun before the event loop gets a turn."""

@@ -6,17 +6,18 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from ottla.client.checks import check_record, check_serializers, header_list, shown
+from ottla.client.checks import check_record, check_serializers, header_list
 from ottla.client.cluster import Cluster
 from ottla.client.errors import ClientClosedError, RequestTimedOutError, UnsupportedVersionError
 from ottla.client.options import BootstrapServers
 from ottla.client.producer.arrow import ArrowStream, TableDelivery, send_table
 from ottla.client.producer.batch import Delivery
 from ottla.client.producer.identity import obtain_identity
-from ottla.client.producer.intake import Headers, Intake
+from ottla.client.producer.intake import Intake
 from ottla.client.producer.options import ProducerOptions
-from ottla.client.producer.partitioners import NAMES, PartitionerFunction, Routes
+from ottla.client.producer.partitioners import NAMES, PartitionerFunction
 from ottla.client.producer.sender import Sender
+from ottla.client.producer.taking import Headers, Taker
 from ottla.client.types import RecordMetadata
 from ottla.client.unstopped import warn_unstopped
 from ottla.ports import Chance, Clock, SystemChance, SystemClock
@@ -111,12 +112,9 @@ class Producer:
             raise ValueError(f"partitioner is {partitioner!r}; it must be a function or one of {', '.join(NAMES)}")
         check_serializers(key_serializer, value_serializer)
         self._partitioner = partitioner
-        self._key_serializer = key_serializer
-        self._value_serializer = value_serializer
         self._chance = chance or SystemChance()
         self._now_ms = (clock or SystemClock()).now_ms
-        self._routes: dict[str, Routes] = {}
-        """Those of the intake, while there is one."""
+        self._taker = Taker(Delivery, key_serializer, value_serializer, None if clock is None else clock.now_ms)
         self._cluster: Cluster | None = None
         self._intake: Intake | None = None
         self._starting = asyncio.Lock()
@@ -171,7 +169,7 @@ class Producer:
             raise
         self._cluster, self._sender = cluster, sender
         self._intake = Intake(cluster, sender.accumulator, self._options, self._partitioner, self._chance)
-        self._routes = self._intake.routes
+        self._taker.routes = self._intake.routes
 
     async def _identify(self, cluster: Cluster, sender: Sender) -> None:
         try:
@@ -198,7 +196,7 @@ class Producer:
         if cluster is None or sender is None:
             return
         # What is taken from here on would not be waited for.
-        self._intake, self._routes = None, {}
+        self._intake, self._taker.routes = None, {}
         sender.accumulator.refuse(ClientClosedError("the producer was stopped before it took the record"))
         try:
             await self.flush()
@@ -240,41 +238,15 @@ class Producer:
         >>> run(story)
         3
         """
-        if value is not None:
-            if self._value_serializer is not None:
-                value = self._value_serializer(value)
-            if value.__class__ is not bytes and value is not None:
-                value = as_bytes(value, "value", self._value_serializer)
-        if key is not None:
-            if self._key_serializer is not None:
-                key = self._key_serializer(key)
-            if key.__class__ is not bytes and key is not None:
-                key = as_bytes(key, "key", self._key_serializer)
-        if timestamp_ms is None:
-            timestamp_ms = self._now_ms()
-        if headers is None:
-            headers = ()
-        elif not isinstance(headers, (list, tuple)):
+        if headers is not None and not isinstance(headers, (list, tuple)):
             headers = header_list(headers)
-        # From here to the end of the fast path nothing is done that could be done once per batch.
         try:
-            routes = self._routes.get(topic)
-            queue = None
-            if routes is not None and (partition is None or partition in routes.topic.leaders):
-                if key is None and partition is None:
-                    queue = routes.current
-                if queue is None:
-                    queue = routes.of(key, partition)
-                batch = queue.open
-                if batch is not None:
-                    index = batch.append(timestamp_ms, key, value, headers)
-                    if index is not None:
-                        if headers:
-                            batch.has_headers = True
-                        return Delivery(batch, index, timestamp_ms)
-            return await self._taking.add(queue, topic, value, key, partition, timestamp_ms, headers)
+            taken = self._taker.take(topic, value, key, partition, timestamp_ms, headers)
+            if isinstance(taken, Delivery):
+                return taken
+            return await self._taking.add(*taken)
         except (TypeError, OverflowError):
-            check_record(topic, timestamp_ms, headers)
+            check_record(topic, 0 if timestamp_ms is None else timestamp_ms, headers or ())
             raise
 
     async def send_and_wait(
@@ -375,13 +347,3 @@ class Producer:
         if self._intake is None:
             raise ClientClosedError("the producer does not run; use it in `async with Producer(...)`, or start() it")
         return self._intake
-
-
-def as_bytes(data: object, what: str, serializer: Serializer | None) -> bytes:
-    """A key or value as bytes, copied if it might change."""
-    if isinstance(data, (bytes, bytearray, memoryview)):
-        return bytes(data)
-    if serializer is not None:
-        raise TypeError(f"{what}_serializer returned {shown(data)}; have it return bytes")
-    hint = "encode it" if isinstance(data, str) else "make it bytes"
-    raise TypeError(f"the {what} is of type {type(data).__name__}, not bytes: {hint}, or give {what}_serializer")

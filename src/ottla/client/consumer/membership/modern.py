@@ -254,6 +254,7 @@ class ModernMembership:
             coming = await self._named(self._target - self._owned)
             if coming:
                 failures = 0
+                self._match(self._owned | coming)  # before the listener, who may ask what is subscribed to
                 await self._handover.assign(self._partitions(coming))
                 self._own(self._owned | coming)
             else:
@@ -262,9 +263,13 @@ class ModernMembership:
 
     def _own(self, owned: frozenset[Place]) -> None:
         self._owned = owned
-        if self._wish.regex is not None:
-            self._subscription.matched = frozenset(self._names[place.topic_id] for place in owned)
+        self._match(owned)
         self._hurry()
+
+    def _match(self, places: frozenset[Place]) -> None:
+        """What the broker was left to match is known by what it assigns."""
+        if self._wish.regex is not None:
+            self._subscription.matched = frozenset(self._names[place.topic_id] for place in places)
 
     async def _named(self, wanted: frozenset[Place]) -> frozenset[Place]:
         """Those whose topics are known by name. News of a topic may reach the coordinator before other brokers."""
