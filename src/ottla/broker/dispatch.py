@@ -10,6 +10,7 @@ from ottla.broker.request import Caller, Request
 from ottla.wire.api.api_versions import ApiVersion, ApiVersionsResponse
 from ottla.wire.errors import ErrorCode, ProtocolError
 from ottla.wire.frame import decode_request, encode_response, read_request_prefix
+from ottla.wire.schema import Bytes
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -27,7 +28,7 @@ class Dispatcher:
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
 
-    def handle(self, caller: Caller, frame: bytes) -> Reply | Awaitable[Reply]:
+    def handle(self, caller: Caller, frame: Bytes) -> Reply | Awaitable[Reply]:
         """Answer a frame: buffers to send now, None if there is no reply, or an awaitable of either."""
         prefix = read_request_prefix(frame)
         api = find_api(prefix.api_key)

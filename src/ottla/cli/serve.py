@@ -17,6 +17,7 @@ from ottla.cli.output import fail
 from ottla.config.broker import BrokerConfig
 from ottla.config.load import load_broker_config
 from ottla.meta.store import StoreError
+from ottla.ports.heap import keep_freed_memory
 from ottla.wire.errors import KafkaError
 
 
@@ -63,6 +64,7 @@ def _make_folder(folder: Path) -> None:
 
 def serve(config: BrokerConfig) -> None:
     """Run a broker until SIGINT or SIGTERM."""
+    keep_freed_memory()
     try:
         import uvloop
     except ImportError:

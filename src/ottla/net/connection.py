@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self, cast
 
 from ottla import __version__
 from ottla.net.negotiate import API_VERSIONS, BEFORE_API_VERSIONS, Offer, best_version, decode_offer
-from ottla.net.receiving import Receiver
+from ottla.net.receiving import Receiver, scratch
 from ottla.net.sending import write_all
 from ottla.wire import api
 from ottla.wire.api.api_versions import ApiVersionsRequest
@@ -26,6 +26,7 @@ from ottla.wire.schema import schema_of
 
 LARGEST_CORRELATION_ID = 2**31 - 1
 MAX_RESPONSE_BYTES = 2**31 - 1
+SCRATCH_BYTES = 64 * 1024
 TIMEOUT_MS = 30_000
 QUESTIONS = 3
 """How often a broker is asked for its versions. A connection may be cut by chance, and that makes no old broker."""
@@ -84,7 +85,7 @@ class Connection(asyncio.BufferedProtocol):
         """What the broker offers."""
         self._client_id = client_id
         self._timeout_ms = timeout_ms
-        self._receiver = Receiver(max_response_bytes)
+        self._receiver = Receiver(max_response_bytes, scratch(SCRATCH_BYTES))
         self._loop = asyncio.get_running_loop()
         self._pending: dict[int, _Pending] = {}
         self._correlation_id = 0

@@ -21,6 +21,7 @@ import socket
 
 from ottla.net.admission import Admission
 from ottla.net.memory import Memory
+from ottla.net.receiving import scratch
 from ottla.net.serving import Handler, ServerConnection
 
 SWEEPS_PER_IDLE_LIMIT = 8
@@ -52,6 +53,8 @@ class Listener:
         self.handler = handler
         self.max_request_bytes = max_request_bytes
         self.memory = memory or Memory()
+        self.scratch = scratch()
+        """What connections are read into."""
         self._admission = admission or Admission()
         self._idle_s = idle_ms / 1000
         self._connections: set[ServerConnection] = set()

@@ -1,94 +1,132 @@
-"""Replies received straight into their places, without a copy on the way.
+"""Frames received straight into their places, without a copy on the way.
 
-A large reply, such as one to Fetch, gets a buffer of its own as soon as its size is known, and the socket is read into
-that. Small ones share a buffer and are copied out of it.
+A frame that does not arrive at once gets a buffer of its own as soon as its size is known, and the socket is read into
+that. Those that do arrive at once are copied out of a scratch buffer, which connections of one event loop can share:
+nothing stays in it from one read to the next.
 """
 
 import struct
 
-from ottla.wire.errors import ProtocolError
+from ottla.wire.buffers import resize
+from ottla.wire.frame import FrameTooLargeError
 
 _SIZE = struct.Struct(">i")
 
-SHARED_BYTES = 64 * 1024
-"""Room for small replies, and for the beginning of a large one."""
+SCRATCH_BYTES = 256 * 1024
+"""Room for small frames, and for the beginning of a large one."""
 
+FIRST_BYTES = 64 * 1024
+AHEAD = 16
 STEP_BYTES = 4 * 1024 * 1024
-"""How far the buffer of a large reply is ahead of what has arrived: a peer that announces more takes no memory."""
+"""How far a buffer is ahead of what has arrived: `AHEAD` times as much, `FIRST_BYTES` to begin with and at most
+`STEP_BYTES` or as much again. A peer that announces more takes no memory."""
+
+
+def scratch(size: int = SCRATCH_BYTES) -> memoryview:
+    """A buffer to share."""
+    return memoryview(bytearray(size))
 
 
 class Receiver:
     """Where a connection's bytes go, and the whole frames that they make.
 
-    >>> receiver = Receiver(max_size=100)
+    >>> receiver = Receiver(100, scratch())
     >>> receiver.room()[:9] = bytes([0, 0, 0, 3]) + b"abc" + bytes([0, 0])
     >>> receiver.received(9)
     [b'abc']
     """
 
-    __slots__ = ("_filled", "_large", "_max_size", "_missing", "_shared", "_view")
+    __slots__ = ("_begun", "_filled", "_max_size", "_own", "_position", "_scratch", "_size", "failure")
 
-    def __init__(self, max_size: int) -> None:
+    def __init__(self, max_size: int, scratch: memoryview) -> None:
         self._max_size = max_size
-        self._shared = bytearray(SHARED_BYTES)
-        self._view = memoryview(self._shared)
+        self._scratch = scratch
+        self._begun = b""
+        """Less than a size."""
+        self._own: bytearray | None = None
+        """The buffer of a frame that has begun."""
         self._filled = 0
-        self._large: bytearray | None = None
-        self._missing = 0
+        self._size = 0
+        self._position = 0
+        self.failure: FrameTooLargeError | None = None
+        """Why nothing more can be read, once that is so. Frames that came before it are good."""
+
+    @property
+    def mid_frame(self) -> bool:
+        """Whether part of a frame is kept: a stream that ends now was cut."""
+        return self._own is not None or bool(self._begun)
+
+    @property
+    def missing(self) -> int:
+        """Bytes that the frame which is being read lacks; 0 between frames, and before its size is known."""
+        return 0 if self._own is None else self._size - self._filled
 
     def room(self) -> memoryview:
         """Where the next bytes go; never empty. What was returned before must be out of use by now."""
-        if self._large is not None and self._filled == len(self._large):
-            self._grow(self._large)
-        return self._view[self._filled :]
+        own = self._own
+        if own is None:
+            return self._scratch[:]
+        if self._filled == len(own):
+            resize(own, self._size_ahead())
+        return memoryview(own)[self._filled :]
 
     def received(self, count: int) -> list[bytes | bytearray]:
-        """Take note that so many bytes have been put there; return the frames that they complete.
+        """Take note that so many bytes have been put there; return the frames that they complete, without their sizes.
 
-        A frame whose size is out of bounds raises ProtocolError: nothing that follows can be read.
+        A size out of bounds is raised, unless good frames come before it in the same bytes: then those are returned,
+        `failure` says what follows them, and the next call raises it.
         """
+        if self.failure is not None:
+            raise self.failure
+        own = self._own
+        if own is None:
+            return self._frames(count)
         self._filled += count
-        if self._large is None:
-            return self._small_frames()
-        if self._missing or self._filled < len(self._large):
+        if self._filled < self._size:
             return []
-        frame, self._large = self._large, None
-        self._view = memoryview(self._shared)
-        self._filled = 0
-        return [frame]
+        self._own = None
+        return [own]
 
-    def _small_frames(self) -> list[bytes | bytearray]:
+    def _frames(self, count: int) -> list[bytes | bytearray]:
+        data = self._scratch[:count]
+        if self._begun:
+            data = memoryview(self._begun + data)
+            count = len(data)
         frames: list[bytes | bytearray] = []
         position = 0
-        while self._filled - position >= _SIZE.size:
-            (size,) = _SIZE.unpack_from(self._shared, position)
+        while count - position >= _SIZE.size:
+            size: int = _SIZE.unpack_from(data, position)[0]
             if not 0 <= size <= self._max_size:
-                raise ProtocolError(f"a frame of {size} bytes; {self._max_size} is the most that is allowed")
-            after = position + _SIZE.size + size
-            if after > self._filled:
-                break
-            frames.append(bytes(self._view[position + _SIZE.size : after]))
-            position = after
-        left = self._filled - position
-        if left >= _SIZE.size and size > SHARED_BYTES - _SIZE.size:
-            self._begin_large(size, position + _SIZE.size)
-        elif position:
-            self._shared[:left] = self._shared[position : self._filled]
-            self._filled = left
+                self._fail(size)
+                if frames:
+                    return frames
+                raise self.failure  # type: ignore[misc]
+            self._position += _SIZE.size + size
+            position += _SIZE.size
+            if count - position < size:
+                self._begin(size, data[position:])
+                return frames
+            frames.append(bytes(data[position : position + size]))
+            position += size
+        self._begun = bytes(data[position:])
         return frames
 
-    def _begin_large(self, size: int, position: int) -> None:
-        """Move the beginning of a frame that does not fit in the shared room to a buffer of its own."""
-        begun = self._filled - position
-        self._large = bytearray(min(size, STEP_BYTES))
-        self._large[:begun] = self._shared[position : self._filled]
-        self._missing = size - len(self._large)
-        self._view = memoryview(self._large)
-        self._filled = begun
+    def _begin(self, size: int, beginning: memoryview) -> None:
+        """Give a frame a buffer of its own."""
+        self._begun = b""
+        self._size, self._filled = size, len(beginning)
+        self._own = bytearray()
+        resize(self._own, self._size_ahead())
+        self._own[: self._filled] = beginning
 
-    def _grow(self, large: bytearray) -> None:
-        self._view.release()
-        step = min(self._missing, max(STEP_BYTES, len(large)))
-        large.extend(bytes(step))
-        self._missing -= step
-        self._view = memoryview(large)
+    def _size_ahead(self) -> int:
+        ahead = min(AHEAD * self._filled, max(STEP_BYTES, 2 * self._filled))
+        return min(self._size, max(FIRST_BYTES, ahead))
+
+    def _fail(self, size: int) -> None:
+        self._begun = b""
+        self.failure = FrameTooLargeError(
+            f"a frame of {size} bytes; {self._max_size} is the most that is allowed",
+            offset=self._position,
+            where="frame size",
+        )

@@ -18,6 +18,9 @@ Sendable = Buffer | FileSlice
 CHUNK_BYTES = 256 * 1024
 """How much of a file is read at once, and how much the transport takes before it asks for a pause."""
 
+LARGE_BYTES = 32 * 1024
+"""From what size on a buffer is worth a call of its own."""
+
 TURN_BYTES = 4 * CHUNK_BYTES
 """How much one connection may send before the event loop looks after the others."""
 
@@ -26,12 +29,23 @@ def write_all(transport: asyncio.Transport, buffers: Sequence[Any]) -> None:
     """Hand buffers to a transport, which says when it has no more room.
 
     asyncio's own transports put buffers together before they send them, and from Python 3.12 to 3.13.1 their
-    `writelines` does not say it when there is no more room; `write` always does. uvloop sends them as they are.
+    `writelines` does not say it when there is no more room; `write` always does. So large ones go one by one, which
+    spares a copy of them, and small ones together. uvloop sends them as they are.
     """
-    if type(transport).__module__.startswith("asyncio"):
-        transport.write(b"".join(buffers))
-    else:
+    if not type(transport).__module__.startswith("asyncio"):
         transport.writelines(buffers)
+        return
+    small: list[Any] = []
+    for buffer in buffers:
+        if len(buffer) < LARGE_BYTES:
+            small.append(buffer)
+            continue
+        if small:
+            transport.write(b"".join(small))
+            small.clear()
+        transport.write(buffer)
+    if small:
+        transport.write(b"".join(small))
 
 
 class Sender:

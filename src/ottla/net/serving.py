@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from ottla.net.memory import SMALL_BYTES
+from ottla.net.receiving import Receiver
 from ottla.net.sending import Sendable, Sender
 from ottla.wire.errors import ProtocolError
-from ottla.wire.frame import FrameReader
 
 if TYPE_CHECKING:
     from ottla.net.listener import Listener
@@ -20,7 +20,10 @@ Answer = list[Sendable] | None
 Reply = Answer | Awaitable[Answer]
 """An answer, now or later."""
 
-Handler = Callable[["ServerConnection", bytes], Reply]
+Frame = bytes | bytearray
+"""A request. One in a bytearray is the handler's, to write to as it likes."""
+
+Handler = Callable[["ServerConnection", Frame], Reply]
 """What a frame is given to. ProtocolError closes the connection, and so does any other exception, with a traceback."""
 
 MOST_FRAMES_WAITING = 8
@@ -33,10 +36,10 @@ FRAMES_PER_TURN = 32
 log = logging.getLogger(__name__)
 
 
-class ServerConnection(asyncio.Protocol):
+class ServerConnection(asyncio.BufferedProtocol):
     """A client at the other end of a socket.
 
-    A reply that is ready goes out before `data_received` returns, without a task. While one is not, later frames wait;
+    A reply that is ready goes out before `buffer_updated` returns, without a task. While one is not, later frames wait;
     too many of them, and reading stops.
     """
 
@@ -49,7 +52,7 @@ class ServerConnection(asyncio.Protocol):
         "_memory",
         "_paused",
         "_pending",
-        "_reader",
+        "_receiver",
         "_sender",
         "_transport",
         "_unfinished_since",
@@ -71,8 +74,8 @@ class ServerConnection(asyncio.Protocol):
         self._loop = loop
         self._handle = listener.handler
         self._memory = listener.memory
-        self._reader = FrameReader(listener.max_request_bytes)
-        self._waiting: deque[bytes] = deque()
+        self._receiver = Receiver(listener.max_request_bytes, listener.scratch)
+        self._waiting: deque[Frame] = deque()
         self._pending: asyncio.Future[Answer] | None = None
         self._busy = False
         self._paused = False
@@ -106,20 +109,24 @@ class ServerConnection(asyncio.Protocol):
         if not self._listener.admit(self):
             transport.abort()  # type: ignore[attr-defined]
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the next bytes go."""
+        return self._receiver.room()
+
+    def buffer_updated(self, nbytes: int) -> None:
         """Bytes have come in."""
         now = self.active_at = self._loop.time()
         if self._finishing:
             return
         try:
-            frames = self._reader.feed(data)
+            frames = self._receiver.received(nbytes)
         except ProtocolError as error:
             self._fail(error)
             return
-        memory, size = self._memory, len(data)
-        self.bytes_waiting += size
-        memory.used += size
-        if not self._reader.mid_frame:
+        memory = self._memory
+        self.bytes_waiting += nbytes
+        memory.used += nbytes
+        if not self._receiver.mid_frame:
             if self._unfinished_since is not None:
                 self._unfinished_since = None
                 memory.unfinished.discard(self)
@@ -127,9 +134,9 @@ class ServerConnection(asyncio.Protocol):
             self._unfinished_since = now
             memory.unfinished.add(self)
         if frames:
-            if self._reader.failure is not None:
+            if self._receiver.failure is not None:
                 # What came before the bad size is answered still.
-                log.warning("closing the connection from %s: %s", self.peer, self._reader.failure)
+                log.warning("closing the connection from %s: %s", self.peer, self._receiver.failure)
                 self._finishing = True
             self._waiting.extend(frames)
             if not self._busy:
@@ -207,7 +214,7 @@ class ServerConnection(asyncio.Protocol):
     @property
     def bytes_missing(self) -> int:
         """What the request lacks that is being read."""
-        return self._reader.missing
+        return self._receiver.missing
 
     def read_on(self) -> None:
         """There is room for a large request again."""
@@ -334,7 +341,7 @@ class ServerConnection(asyncio.Protocol):
     def _drop_requests(self) -> None:
         """Let go of all that has arrived and is not being handled."""
         self._waiting.clear()
-        self._reader = FrameReader(self._listener.max_request_bytes)
+        self._receiver = Receiver(self._listener.max_request_bytes, self._listener.scratch)
         self._unfinished_since = None
         self._memory.used -= self.bytes_waiting
         self.bytes_waiting = 0

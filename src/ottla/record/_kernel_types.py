@@ -23,6 +23,10 @@ LARGEST_SECTION = LARGEST_INT32 - 49
 """Bytes of records that a batch can hold: its int32 length also counts 49 bytes of the batch header."""
 
 
+LARGEST_ROOM = 1024
+"""Bytes that a writer leaves before the records at most."""
+
+
 @unique
 class Fault(IntEnum):
     """Why a records section was refused. Both kernels report these numbers; the words are in one place, here."""
@@ -100,6 +104,13 @@ _ROW_REASONS = {
     RowFault.OFFSET_FULL: "the batch has a record at its last possible offset, 2**31 - 1 past the first",
     RowFault.NO_SUCH_ROW: "the columns have no such row",
 }
+
+
+def room_of(room: int) -> int:
+    """The bytes to leave before records; ValueError if that is not what a header could take."""
+    if not 0 <= room <= LARGEST_ROOM:
+        raise ValueError(f"room is {room}; from 0 to {LARGEST_ROOM} bytes can be left before the records")
+    return room
 
 
 def row_error(fault: int, row: int) -> EncodeError:

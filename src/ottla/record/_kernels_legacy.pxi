@@ -462,12 +462,12 @@ def append_run(RecordWriter writer not None, run, bint renumber=False):
     clear_tally(&tally)
     writer.check_idle()
     # A v2 record is nearly always shorter than the message it is made of.
-    grow(writer.data, writer.state.size + source.stop - source.at)
+    writer.reserve(writer.state.size + source.stop - source.at)
     writer.busy = True
     try:
         while True:
-            out = storage(writer.data)
-            capacity = len(writer.data)
+            out = writer.section()
+            capacity = writer.capacity()
             if source.stop - source.at < RELEASE_FROM:
                 outcome = append_source(
                     &source, &writer.state, writer.base_offset, renumber, out, capacity, &tally, &complaint
@@ -479,7 +479,7 @@ def append_run(RecordWriter writer not None, run, bint renumber=False):
                     )
             if outcome != NEEDS_ROOM:
                 break
-            grow(writer.data, capacity + RELEASE_FROM)
+            writer.reserve(capacity + RELEASE_FROM)
     finally:
         writer.busy = False
     if outcome < 0:

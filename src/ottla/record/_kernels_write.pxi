@@ -172,6 +172,7 @@ cdef class RecordWriter:
     """Writes v2 records one after another, from objects or from columns, until `limit` bytes are reached.
 
     The first record is taken even if it alone is over the limit, and sets the base timestamp unless that is given.
+    `room` bytes before the records are left for whoever writes what comes first.
 
     >>> writer = RecordWriter(limit=1000)
     >>> writer.append(1_700_000_000_000, b"key", b"value")
@@ -185,12 +186,14 @@ cdef class RecordWriter:
     cdef State state
     cdef readonly int64_t base_offset
     cdef bytearray data
+    cdef int64_t room
     cdef bint busy
 
-    def __init__(self, limit=LARGEST_SECTION, base_offset=0, base_timestamp=None):
+    def __init__(self, limit=LARGEST_SECTION, base_offset=0, base_timestamp=None, room=0):
         cdef int64_t base = -1 if base_timestamp is None else whole(base_timestamp)
         cdef int64_t first = whole(base_offset)
         cdef int64_t most = whole(limit)
+        cdef int64_t before = types.room_of(room)
         # It may be called again, by another thread too.
         self.check_idle()
         self.state.limit = min(most, <int64_t>LARGEST_SECTION)
@@ -200,7 +203,8 @@ cdef class RecordWriter:
         self.state.base_timestamp = base
         self.base_offset = first
         # Most batches stay within this; memory that is not written to costs little.
-        self.data = PyByteArray_FromStringAndSize(NULL, 16384)
+        self.data = PyByteArray_FromStringAndSize(NULL, max(16384, before))
+        self.room = before
 
     @property
     def limit(self):
@@ -240,7 +244,11 @@ cdef class RecordWriter:
 
     def records(self):
         """The records written so far. Release the view before appending more."""
-        return memoryview(self.data)[: self.state.size]
+        return memoryview(self.data)[self.room : self.room + self.state.size]
+
+    def with_room(self):
+        """The room that was asked for, to be written to, and the records after it. Release it before appending more."""
+        return memoryview(self.data)[: self.room + self.state.size]
 
     def append(self, timestamp, key, value, headers=(), offset=None):
         """Add a record and return its offset delta, or return None, unchanged, if it would pass the limit.
@@ -283,8 +291,8 @@ cdef class RecordWriter:
             return None
         if room < 0:
             raise types.row_error(ROW_TOO_LARGE, self.state.count)
-        grow(self.data, self.state.size + record.total)
-        out = put_record(storage(self.data) + self.state.size, &record)
+        self.reserve(self.state.size + record.total)
+        out = put_record(self.section() + self.state.size, &record)
         if encoded is not None:
             memcpy(out, storage(encoded), record.header_bytes)
         advance(&self.state, &record)
@@ -337,18 +345,29 @@ cdef class RecordWriter:
         self.busy = True
         try:
             while row < stop:
-                out = storage(self.data)
-                capacity = len(self.data)
+                out = self.section()
+                capacity = self.capacity()
                 with nogil:
                     needed = write_rows(&rows, &row, stop, &self.state, out, capacity)
                 if needed == 0:
                     break
                 if needed < 0:
                     raise types.row_error(-needed, row_at(&rows, row))
-                grow(self.data, max(needed, min(self.state.limit, <int64_t>4 * RELEASE_FROM)))
+                self.reserve(max(needed, min(self.state.limit, <int64_t>4 * RELEASE_FROM)))
         finally:
             self.busy = False
         return row - start
+
+    cdef inline uint8_t* section(self):
+        """Where the records begin."""
+        return storage(self.data) + self.room
+
+    cdef inline int64_t capacity(self):
+        return len(self.data) - self.room
+
+    cdef inline int reserve(self, int64_t needed) except -1:
+        """Make room for `needed` bytes of records in all."""
+        return grow(self.data, self.room + needed)
 
     cdef int check_idle(self) except -1:
         if self.busy:

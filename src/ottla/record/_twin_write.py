@@ -11,6 +11,7 @@ from ottla.record._kernel_types import (
     Headers,
     RowFault,
     offset_error,
+    room_of,
     row_error,
 )
 from ottla.record._twin_read import exactly_bytes, int64, view_of
@@ -21,6 +22,7 @@ class RecordWriter:
     """Writes v2 records one after another, from objects or from columns, until `limit` bytes are reached.
 
     The first record is taken even if it alone is over the limit, and sets the base timestamp unless that is given.
+    `room` bytes before the records are left for whoever writes what comes first.
 
     >>> writer = RecordWriter(limit=1000)
     >>> writer.append(1_700_000_000_000, b"key", b"value")
@@ -31,14 +33,17 @@ class RecordWriter:
     True
     """
 
-    def __init__(self, limit: int = LARGEST_SECTION, base_offset: int = 0, base_timestamp: int | None = None) -> None:
+    def __init__(
+        self, limit: int = LARGEST_SECTION, base_offset: int = 0, base_timestamp: int | None = None, room: int = 0
+    ) -> None:
         self._limit = min(int64(limit), LARGEST_SECTION)
         self._base_offset = int64(base_offset)
         self._base_timestamp = None if base_timestamp is None else int64(base_timestamp)
         self._max_timestamp = -1
         self._last_offset_delta = -1
         self._count = 0
-        self._data = bytearray()
+        self._room = room_of(room)
+        self._data = bytearray(self._room)
 
     @property
     def limit(self) -> int:
@@ -52,7 +57,7 @@ class RecordWriter:
     @property
     def size(self) -> int:
         """Bytes written so far."""
-        return len(self._data)
+        return len(self._data) - self._room
 
     @property
     def count(self) -> int:
@@ -81,6 +86,10 @@ class RecordWriter:
 
     def records(self) -> memoryview:
         """The records written so far. Release the view before appending more."""
+        return memoryview(self._data)[self._room :]
+
+    def with_room(self) -> memoryview:
+        """The room that was asked for, to be written to, and the records after it. Release it before appending more."""
         return memoryview(self._data)
 
     def append(

@@ -63,7 +63,7 @@ class BatchBuilder(RecordWriter):
         control: bool = False,
         level: int | None = None,
     ) -> None:
-        super().__init__(max_size - HEADER_SIZE, base_offset, base_timestamp)
+        super().__init__(max_size - HEADER_SIZE, base_offset, base_timestamp, HEADER_SIZE)
         if not isinstance(codec, Codec):
             raise EncodeError(f"codec {codec!r} is no ottla.record.Codec, such as Codec.LZ4")
         self.codec = codec
@@ -92,6 +92,25 @@ class BatchBuilder(RecordWriter):
         `append_time` makes it a batch stamped by the log. `last_offset` lets a compacted batch keep the offsets that it
         covered when its last records are gone. `delete_horizon` says that the base timestamp is one.
         """
+        if not self.codec:
+            return bytes(self._headed(append_time, last_offset, delete_horizon))
+        payload = compress(self.codec, self.records(), self.level)
+        return b"".join((*self._header(payload, append_time, last_offset, delete_horizon), payload))
+
+    def build_once(self) -> Buffer:
+        """The batch, without a copy where it is not compressed. Nothing can be appended from then on."""
+        return self.build() if self.codec else self._headed(None, None, False)
+
+    def _headed(self, append_time: int | None, last_offset: int | None, delete_horizon: bool) -> memoryview:
+        """The batch where its records are."""
+        batch = self.with_room()
+        header = self._header(batch[HEADER_SIZE:], append_time, last_offset, delete_horizon)
+        batch[:HEADER_SIZE] = b"".join(header)
+        return batch
+
+    def _header(
+        self, payload: Buffer, append_time: int | None, last_offset: int | None, delete_horizon: bool
+    ) -> tuple[bytes, bytes]:
         last_offset_delta = self.last_offset_delta
         if last_offset is not None or last_offset_delta < 0:
             last_offset_delta = self._last_offset_delta_of(last_offset)
@@ -104,9 +123,6 @@ class BatchBuilder(RecordWriter):
             attributes |= LOG_APPEND_TIME
         if delete_horizon:
             attributes |= DELETE_HORIZON
-        payload: Buffer = self.records()
-        if self.codec:
-            payload = compress(self.codec, payload, self.level)
         checked = CHECKED.pack(
             attributes,
             last_offset_delta,
@@ -119,7 +135,7 @@ class BatchBuilder(RecordWriter):
         )
         length = HEADER_SIZE - LENGTH_END + len(payload)
         crc = crc32c(payload, crc32c(checked))
-        return b"".join((UNCHECKED.pack(self.base_offset, length, self.leader_epoch, 2, crc), checked, payload))
+        return UNCHECKED.pack(self.base_offset, length, self.leader_epoch, 2, crc), checked
 
     def _last_offset_delta_of(self, last_offset: int | None) -> int:
         delta = -1 if last_offset is None else last_offset - self.base_offset

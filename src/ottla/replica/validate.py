@@ -67,7 +67,7 @@ def _check(data: Bytes, config: TopicConfig, version: int, now_ms: int) -> Check
 
 
 def _single_batch(data: Bytes, version: int) -> Batch | None:
-    """The one batch of magic 2, in a buffer of its own that can be written to; None for a message set."""
+    """The one batch of magic 2, in a buffer that can be written to; None for a message set."""
     entries = batches(data)
     first = next(iter(entries), None)
     if first is None:
@@ -82,7 +82,8 @@ def _single_batch(data: Bytes, version: int) -> Batch | None:
         raise KafkaError(
             ErrorCode.INVALID_RECORD, f"one batch per partition: the first has {first.size} of {len(data)} bytes"
         )
-    return Batch(bytearray(data))
+    # A large request is in a buffer of its own, where the log may put its numbers; a small one is soon copied.
+    return first if not memoryview(data).readonly else Batch(bytearray(data))
 
 
 def _check_size(batch: Batch | None, config: TopicConfig) -> None:

@@ -94,7 +94,7 @@ class FakeBroker:
         await self._stop.wait()
         await listener.stop(timeout_ms=100)
 
-    def _handle(self, connection: ServerConnection, frame: bytes) -> Reply:
+    def _handle(self, connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         key, version, correlation_id = read_request_prefix(frame)
         if version > self.versions[key]:
             assert key == 18, f"{api.api_name(key)} v{version} is not offered"

@@ -9,11 +9,11 @@ from typing import Any
 from ottla.net import Listener, Reply, ServerConnection
 
 
-def framed(body: bytes) -> bytes:
+def framed(body: bytes | bytearray) -> bytes:
     return struct.pack(">i", len(body)) + body
 
 
-def echo(connection: ServerConnection, frame: bytes) -> Reply:
+def echo(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
     return [framed(frame)]
 
 

@@ -38,7 +38,7 @@ NEWEST = {0: 13, 3: 13, 18: 5}
 def offering(versions: dict[int, int], then: Callable[[int, int, int], Reply] | None = None) -> Any:
     """A handler that negotiates as a broker does, and leaves all else to `then(key, version, correlation_id)`."""
 
-    def handler(connection: ServerConnection, frame: bytes) -> Reply:
+    def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         key, version, correlation_id = read_request_prefix(frame)
         if key == 18:
             response = ApiVersionsResponse(
@@ -94,7 +94,7 @@ def test_an_older_broker_is_asked_again_in_a_version_it_knows(loop_factory: Loop
 def test_a_refusal_that_names_no_version_is_followed_by_version_0(loop_factory: LoopFactory) -> None:
     asked: list[int] = []
 
-    def handler(connection: ServerConnection, frame: bytes) -> Reply:
+    def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         _, version, correlation_id = read_request_prefix(frame)
         asked.append(version)
         response = ApiVersionsResponse(error_code=35 if version else 0)
@@ -114,7 +114,7 @@ def test_a_refusal_that_names_no_version_is_followed_by_version_0(loop_factory: 
 def test_a_broker_that_does_not_know_the_question_is_taken_for_an_old_one(loop_factory: LoopFactory) -> None:
     asked: list[tuple[int, int]] = []
 
-    def handler(connection: ServerConnection, frame: bytes) -> Reply:
+    def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         key, version, correlation_id = read_request_prefix(frame)
         asked.append((key, version))
         if key == 18:
@@ -133,7 +133,7 @@ def test_a_broker_that_does_not_know_the_question_is_taken_for_an_old_one(loop_f
 
 
 def test_a_broker_that_is_known_to_tell_its_versions_is_not_taken_for_an_old_one(loop_factory: LoopFactory) -> None:
-    def handler(connection: ServerConnection, frame: bytes) -> Reply:
+    def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         raise ProtocolError("on purpose")
 
     async def story() -> None:
@@ -150,7 +150,7 @@ def test_a_connection_that_is_cut_twice_while_versions_are_asked_for_makes_no_ol
     answer = offering(NEWEST)
     cuts = iter([True, True])
 
-    def handler(connection: ServerConnection, frame: bytes) -> Reply:
+    def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         if next(cuts, False):
             raise ProtocolError("on purpose")
         reply: Reply = answer(connection, frame)
@@ -346,7 +346,7 @@ def test_a_request_that_was_given_up_leaves_the_connection_usable(loop_factory: 
 def test_a_request_without_a_reply_is_only_told(loop_factory: LoopFactory) -> None:
     told: list[Any] = []
 
-    def handler(connection: ServerConnection, frame: bytes) -> Reply:
+    def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         key, version, _ = read_request_prefix(frame)
         if key == 0:
             told.append(decode_request(api.request(0), version, frame)[1])
@@ -412,7 +412,7 @@ def test_a_name_that_no_host_can_have_is_said_with_the_address(loop_factory: Loo
 
 
 def test_a_broker_that_accepts_and_says_nothing_is_given_up(loop_factory: LoopFactory) -> None:
-    def never(connection: ServerConnection, frame: bytes) -> Reply:
+    def never(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         waiter: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         connection.interrupt = waiter.cancel
         return waiter

@@ -117,7 +117,7 @@ def test_an_idle_client_is_closed_and_a_busy_one_is_not(loop_factory: LoopFactor
 
 
 def test_a_client_that_waits_for_its_reply_is_not_idle(loop_factory: LoopFactory) -> None:
-    async def later(frame: bytes) -> list[Any]:
+    async def later(frame: bytes | bytearray) -> list[Any]:
         await asyncio.sleep(0.5)
         return [framed(frame)]
 
@@ -172,7 +172,7 @@ def test_a_client_that_never_reads_is_closed(loop_factory: LoopFactory, caplog: 
 def test_stopping_finishes_what_is_in_flight_and_accepts_nobody(loop_factory: LoopFactory) -> None:
     started, gate = asyncio.Event(), asyncio.Event()
 
-    async def later(frame: bytes) -> list[Any]:
+    async def later(frame: bytes | bytearray) -> list[Any]:
         started.set()
         await gate.wait()
         return [framed(frame)]
@@ -201,9 +201,9 @@ def test_stopping_finishes_what_is_in_flight_and_accepts_nobody(loop_factory: Lo
 def test_stopping_cuts_what_does_not_finish_in_time(
     loop_factory: LoopFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    cancelled: list[bytes] = []
+    cancelled: list[bytes | bytearray] = []
 
-    async def never(frame: bytes) -> list[Any]:
+    async def never(frame: bytes | bytearray) -> list[Any]:
         try:
             await asyncio.Event().wait()
         except asyncio.CancelledError:
@@ -281,7 +281,7 @@ def test_thousands_of_idle_connections_cost_no_task_no_timer_and_little_memory(l
 
 
 def test_a_connection_keeps_what_its_handler_has_to_remember(loop_factory: LoopFactory) -> None:
-    def handler(connection: ServerConnection, frame: bytes) -> Reply:
+    def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         connection.context = (connection.context or 0) + 1
         return [framed(f"{connection.peer} {connection.context}".encode())]
 

@@ -20,7 +20,7 @@ LIMIT = 4 * MEGABYTE
 LARGE = 2 * MEGABYTE
 
 
-def length(connection: ServerConnection, frame: bytes) -> Reply:
+def length(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
     return [framed(b"%d" % len(frame))]
 
 
@@ -131,7 +131,7 @@ def test_a_request_counts_until_it_is_answered_also_if_its_client_is_gone(loop_f
     gate = asyncio.Event()
     memory = Memory(LIMIT)
 
-    async def later(frame: bytes) -> list[Any]:
+    async def later(frame: bytes | bytearray) -> list[Any]:
         await gate.wait()
         return [framed(b"%d" % len(frame))]
 
@@ -155,7 +155,7 @@ def test_a_request_counts_until_it_is_answered_also_if_its_client_is_gone(loop_f
 def test_a_request_that_fails_is_given_back(loop_factory: LoopFactory) -> None:
     memory = Memory(LIMIT)
 
-    def handler(connection: ServerConnection, frame: bytes) -> Reply:
+    def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         raise ValueError("on purpose")
 
     async def story() -> None:
@@ -172,7 +172,7 @@ def test_a_request_that_fails_is_given_back(loop_factory: LoopFactory) -> None:
 def test_too_many_unread_replies_close_whoever_read_nothing_for_longest(
     loop_factory: LoopFactory, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def handler(connection: ServerConnection, frame: bytes) -> Reply:
+    def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         return [framed(bytes(16 * MEGABYTE))]
 
     async def story() -> None:

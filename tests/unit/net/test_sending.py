@@ -48,7 +48,7 @@ def file(tmp_path: Path) -> File:
 def slices_of(file: Any) -> Any:
     """A handler whose reply has two slices among buffers of every kind."""
 
-    def handler(connection: ServerConnection, frame: bytes) -> Reply:
+    def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         size = len(CONTENT)
         head = (size + 6).to_bytes(4, "big") + b"<"
         first = FileSlice(file, 6, size - 100)
@@ -103,7 +103,7 @@ def test_a_small_reply_with_a_cached_slice_leaves_in_one_write(loop_factory: Loo
         def __getattr__(self, name: str) -> Any:
             return getattr(self._transport, name)
 
-    def handler(connection: ServerConnection, frame: bytes) -> Reply:
+    def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         sender: Any = connection._sender
         if not isinstance(sender._transport, Counting):
             sender._transport = Counting(sender._transport)
@@ -130,7 +130,7 @@ def test_a_reader_that_stalls_costs_little_memory_and_gets_everything_in_the_end
     source: Any = ColdFile(big) if cold else big
     handled = 0
 
-    def handler(connection: ServerConnection, frame: bytes) -> Reply:
+    def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         nonlocal handled
         handled += 1
         return [size.to_bytes(4, "big"), FileSlice(source, 0, size)]
@@ -159,7 +159,7 @@ def test_a_reader_that_stalls_costs_little_memory_and_gets_everything_in_the_end
 def test_a_stalled_reader_of_plain_buffers_is_not_served_further(loop_factory: LoopFactory) -> None:
     handled = 0
 
-    def handler(connection: ServerConnection, frame: bytes) -> Reply:
+    def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         nonlocal handled
         handled += 1
         return [framed(bytes(8 << 20))]
@@ -206,7 +206,7 @@ def test_a_file_is_let_go_when_the_reader_goes_away(loop_factory: LoopFactory, t
         def read_cached(self, position: int, length: int) -> bytes | None:
             return self._file.read_cached(position, length)
 
-    def handler(connection: ServerConnection, frame: bytes) -> Reply:
+    def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         big = SystemDisk(str(tmp_path)).open("big", create=True)
         big.truncate(1 << 26)
         segment: Any = Segment(big)

@@ -21,7 +21,7 @@ pytestmark = each_loop
 def test_a_request_gets_its_reply_without_a_task(loop_factory: LoopFactory) -> None:
     tasks: list[int] = []
 
-    def handler(connection: ServerConnection, frame: bytes) -> Reply:
+    def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         tasks.append(len(asyncio.all_tasks()))
         return [framed(frame)]
 
@@ -39,10 +39,10 @@ def test_a_request_gets_its_reply_without_a_task(loop_factory: LoopFactory) -> N
 
 
 def test_pipelined_requests_are_handled_one_at_a_time_and_answered_in_order(loop_factory: LoopFactory) -> None:
-    running: list[bytes] = []
+    running: list[bytes | bytearray] = []
     most = 0
 
-    async def later(frame: bytes) -> list[Any]:
+    async def later(frame: bytes | bytearray) -> list[Any]:
         nonlocal most
         running.append(frame)
         most = max(most, len(running))
@@ -51,7 +51,7 @@ def test_pipelined_requests_are_handled_one_at_a_time_and_answered_in_order(loop
         running.remove(frame)
         return [framed(frame)]
 
-    def handler(connection: ServerConnection, frame: bytes) -> Reply:
+    def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         assert not running, "a request was handled before the reply to the one before it"
         return later(frame) if frame[0] % 2 == 0 else [framed(frame)]
 
@@ -71,7 +71,7 @@ def test_a_reply_may_be_a_future_and_may_be_none(loop_factory: LoopFactory) -> N
     async def nothing() -> None:
         return None
 
-    def handler(connection: ServerConnection, frame: bytes) -> Reply:
+    def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         if frame == b"no reply":
             return None
         if frame == b"no reply, later":
@@ -94,7 +94,7 @@ def test_reading_stops_while_requests_wait_and_goes_on_after(loop_factory: LoopF
     gate = asyncio.Event()
     handled = 0
 
-    async def later(frame: bytes) -> list[Any]:
+    async def later(frame: bytes | bytearray) -> list[Any]:
         nonlocal handled
         await gate.wait()
         handled += 1
@@ -120,7 +120,7 @@ def test_reading_stops_while_requests_wait_and_goes_on_after(loop_factory: LoopF
 def test_many_small_requests_wait_in_a_bounded_queue(loop_factory: LoopFactory) -> None:
     gate = asyncio.Event()
 
-    async def later(frame: bytes) -> list[Any]:
+    async def later(frame: bytes | bytearray) -> list[Any]:
         await gate.wait()
         return [framed(frame)]
 
@@ -141,9 +141,9 @@ def test_many_small_requests_wait_in_a_bounded_queue(loop_factory: LoopFactory) 
 
 
 def test_a_flood_of_requests_in_one_piece_leaves_room_for_other_connections(loop_factory: LoopFactory) -> None:
-    order: list[bytes] = []
+    order: list[bytes | bytearray] = []
 
-    def handler(connection: ServerConnection, frame: bytes) -> Reply:
+    def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         order.append(frame)
         return [framed(frame)]
 
@@ -187,7 +187,7 @@ def test_a_malformed_request_closes_with_one_line_in_the_log(
         await asyncio.sleep(0)
         raise ProtocolError("length -5 is negative")
 
-    def handler(connection: ServerConnection, frame: bytes) -> Reply:
+    def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         if frame == b"good":
             return [framed(frame)]
         if later:
@@ -217,7 +217,7 @@ def test_a_handler_that_fails_closes_its_connection_and_leaves_a_traceback(
     async def fail() -> list[Any]:
         raise ZeroDivisionError("in the handler")
 
-    def handler(connection: ServerConnection, frame: bytes) -> Reply:
+    def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         if later:
             return fail()
         raise ZeroDivisionError("in the handler")
@@ -239,7 +239,7 @@ def test_a_handler_that_fails_closes_its_connection_and_leaves_a_traceback(
 def test_a_handler_that_waits_is_interrupted_when_its_client_goes(loop_factory: LoopFactory) -> None:
     waiters: list[asyncio.Future[Any]] = []
 
-    def handler(connection: ServerConnection, frame: bytes) -> Reply:
+    def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         waiter: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         waiters.append(waiter)
         connection.interrupt = waiter.cancel
@@ -281,9 +281,9 @@ def test_a_handler_that_changes_something_runs_to_its_end_when_its_client_goes(l
 def test_what_a_client_sent_before_it_left_is_handled(loop_factory: LoopFactory) -> None:
     """A producer with acks=0 sends and goes."""
     gate = asyncio.Event()
-    handled: list[bytes] = []
+    handled: list[bytes | bytearray] = []
 
-    async def slowly(frame: bytes) -> None:
+    async def slowly(frame: bytes | bytearray) -> None:
         await gate.wait()
         handled.append(frame)
 
@@ -318,7 +318,7 @@ def test_every_cut_of_the_stream_gives_the_same_replies(loop_factory: LoopFactor
 def test_small_replies_are_not_held_back_by_nagle(loop_factory: LoopFactory) -> None:
     seen: list[int] = []
 
-    def handler(connection: ServerConnection, frame: bytes) -> Reply:
+    def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         sock = connection._transport.get_extra_info("socket")
         seen.append(sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY))
         return [framed(frame)]

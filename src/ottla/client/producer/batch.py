@@ -9,6 +9,7 @@ from ottla.client.producer.idempotence import NOBODY, SEQUENCE_MASK, Identity
 from ottla.client.producer.taking import Receipt
 from ottla.client.types import CREATE_TIME, LOG_APPEND_TIME, RecordMetadata
 from ottla.record import Batch, BatchBuilder, records
+from ottla.record._kernel_types import Buffer
 from ottla.record.batch import HEADER_SIZE, UNCHECKED
 from ottla.wire.errors import KafkaError
 
@@ -60,7 +61,7 @@ class PendingBatch:
         self.partition = queue.partition
         self.builder: BatchBuilder | None = builder
         self.append = builder.append
-        self.data: bytes | None = None
+        self.data: Buffer | None = None
         """The batch as it is sent, once it has left for the first time."""
         self.serial = serial
         """Grows from batch to batch; parts of one that was split keep its number."""
@@ -107,13 +108,13 @@ class PendingBatch:
         """Somebody asks for a run of records."""
         self._noticed_runs.add((first, count))
 
-    def seal(self, identity: Identity, sequence: int) -> bytes:
+    def seal(self, identity: Identity, sequence: int) -> Buffer:
         """Number the batch and give its bytes; none is added from here on. Compressing them is what takes time."""
         if self.builder is not None:
             builder = self.builder
             builder.producer_id, builder.producer_epoch = identity
             builder.base_sequence = sequence
-            self.data = builder.build()
+            self.data = builder.build_once()
             self._count = builder.count
             self.builder = None
             del self.append
@@ -311,7 +312,7 @@ class Delivery(Receipt):
         batch.watch(index).add_done_callback(lambda _: callback(self))
 
 
-def renumbered(data: bytes, identity: Identity, sequence: int) -> bytes:
+def renumbered(data: Buffer, identity: Identity, sequence: int) -> bytes:
     """The same batch under another identity."""
     changed = bytearray(data)
     _PRODUCER.pack_into(changed, _PRODUCER_AT, *identity, sequence)

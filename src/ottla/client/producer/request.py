@@ -7,6 +7,7 @@ from ottla.client.errors import UnsupportedCompressionTypeError, UnsupportedForM
 from ottla.client.picture import NO_TOPIC_ID, Leader, Picture
 from ottla.client.producer.batch import PendingBatch
 from ottla.client.types import TopicPartition
+from ottla.record._kernel_types import Buffer
 from ottla.record.batch import CODEC_MASK
 from ottla.record.compression import Codec
 from ottla.record.convert import downconvert
@@ -52,7 +53,7 @@ def version_for(version: int, batches: Sequence[PendingBatch], picture: Picture)
     return version
 
 
-def payload(batch: PendingBatch, version: int) -> bytes:
+def payload(batch: PendingBatch, version: int) -> Buffer:
     """A batch in the format that a version of the request carries; KafkaError if it cannot."""
     assert batch.data is not None, "a batch is sealed before it is sent"
     data = batch.data
@@ -68,7 +69,7 @@ def payload(batch: PendingBatch, version: int) -> bytes:
 
 
 def produce_request(
-    parts: Sequence[tuple[PendingBatch, bytes]], version: int, acks: int, timeout_ms: int, picture: Picture
+    parts: Sequence[tuple[PendingBatch, Buffer]], version: int, acks: int, timeout_ms: int, picture: Picture
 ) -> tuple[ProduceRequest, Sent]:
     """A request with one batch for each of some partitions."""
     request = ProduceRequest(acks=acks, timeout_ms=timeout_ms)

@@ -29,6 +29,7 @@ from ottla.client.producer.request import (
     version_for,
 )
 from ottla.net import Connection, ConnectionLostError, MalformedReplyError
+from ottla.record._kernel_types import Buffer
 from ottla.wire.api.produce import ProduceRequest, ProduceResponse
 from ottla.wire.errors import KafkaError
 
@@ -198,7 +199,7 @@ class Sender:
     def _send(self, lane: _Lane, connection: Connection, taken: list[PendingBatch]) -> None:
         picture = self._cluster.picture
         version = version_for(lane.version, taken, picture)
-        parts: list[tuple[PendingBatch, bytes]] = []
+        parts: list[tuple[PendingBatch, Buffer]] = []
         for batch in taken:
             try:
                 parts.append((batch, payload(batch, version)))

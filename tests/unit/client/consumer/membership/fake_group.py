@@ -50,7 +50,7 @@ class FakeGroup(FakeBroker):
         self.epoch = 1
         self.create("orders", partitions)
 
-    def _handle(self, connection: ServerConnection, frame: bytes) -> Reply:
+    def _handle(self, connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         key, _, _ = read_request_prefix(frame)
         answer: Any = super()._handle(connection, frame)
         return later(answer, self.delays_ms[key]) if key in self.delays_ms else answer

@@ -1,0 +1,25 @@
+"""How the C library deals with memory that was freed."""
+
+import ctypes
+from contextlib import suppress
+
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_THRESHOLD = -3
+
+KEPT_BYTES = 32 * 1024 * 1024
+"""Free memory that a process keeps for what comes next, at the end of its heap."""
+
+
+def keep_freed_memory() -> bool:
+    """Have buffers of some megabytes come from memory that was used before; whether the C library is one that can.
+
+    Otherwise glibc gives each of them back to the kernel, and the next one is mapped and cleared page by page, which
+    costs a broker more than all that it does with the bytes. It holds for the whole process: not for libraries to call.
+
+    >>> keep_freed_memory() in (True, False)
+    True
+    """
+    with suppress(OSError, AttributeError):
+        mallopt = ctypes.CDLL(None).mallopt
+        return bool(mallopt(_M_MMAP_THRESHOLD, KEPT_BYTES) and mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES))
+    return False
