@@ -13,9 +13,14 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from ottla.testing import TestBroker
+
+# How long examples take says more about what else the machine does than about the code.
+settings.register_profile("ottla", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("ottla")
 
 CLIENTS = {"ottla.client.admin": "Admin", "ottla.client.producer": "Producer", "ottla.client.consumer": "Consumer"}
 READERS = (

@@ -95,7 +95,10 @@ class BatchBuilder(RecordWriter):
         if not self.codec:
             return bytes(self._headed(append_time, last_offset, delete_horizon))
         payload = compress(self.codec, self.records(), self.level)
-        return b"".join((*self._header(payload, append_time, last_offset, delete_horizon), payload))
+        header = bytearray(HEADER_SIZE)
+        self._put_checked(header, append_time, last_offset, delete_horizon)
+        self._put_unchecked(header, len(payload), crc32c(payload, crc32c(header[UNCHECKED.size :])))
+        return b"".join((header, payload))
 
     def build_once(self) -> Buffer:
         """The batch, without a copy where it is not compressed. Nothing can be appended from then on."""
@@ -104,13 +107,17 @@ class BatchBuilder(RecordWriter):
     def _headed(self, append_time: int | None, last_offset: int | None, delete_horizon: bool) -> memoryview:
         """The batch where its records are."""
         batch = self.with_room()
-        header = self._header(batch[HEADER_SIZE:], append_time, last_offset, delete_horizon)
-        batch[:HEADER_SIZE] = b"".join(header)
+        self._put_checked(batch, append_time, last_offset, delete_horizon)
+        self._put_unchecked(batch, self.size, crc32c(batch[UNCHECKED.size :]))
         return batch
 
-    def _header(
-        self, payload: Buffer, append_time: int | None, last_offset: int | None, delete_horizon: bool
-    ) -> tuple[bytes, bytes]:
+    def _put_unchecked(self, batch: bytearray | memoryview, payload_size: int, crc: int) -> None:
+        length = HEADER_SIZE - LENGTH_END + payload_size
+        UNCHECKED.pack_into(batch, 0, self.base_offset, length, self.leader_epoch, 2, crc)
+
+    def _put_checked(
+        self, batch: bytearray | memoryview, append_time: int | None, last_offset: int | None, delete_horizon: bool
+    ) -> None:
         last_offset_delta = self.last_offset_delta
         if last_offset is not None or last_offset_delta < 0:
             last_offset_delta = self._last_offset_delta_of(last_offset)
@@ -123,7 +130,9 @@ class BatchBuilder(RecordWriter):
             attributes |= LOG_APPEND_TIME
         if delete_horizon:
             attributes |= DELETE_HORIZON
-        checked = CHECKED.pack(
+        CHECKED.pack_into(
+            batch,
+            UNCHECKED.size,
             attributes,
             last_offset_delta,
             self.base_timestamp,
@@ -133,9 +142,6 @@ class BatchBuilder(RecordWriter):
             self.base_sequence,
             self.count,
         )
-        length = HEADER_SIZE - LENGTH_END + len(payload)
-        crc = crc32c(payload, crc32c(checked))
-        return UNCHECKED.pack(self.base_offset, length, self.leader_epoch, 2, crc), checked
 
     def _last_offset_delta_of(self, last_offset: int | None) -> int:
         delta = -1 if last_offset is None else last_offset - self.base_offset

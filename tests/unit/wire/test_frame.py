@@ -1,5 +1,6 @@
 import tracemalloc
 from itertools import pairwise
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,8 @@ from ottla.wire.api import MODULES, request, response
 from ottla.wire.api.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from ottla.wire.api.metadata import MetadataRequest, MetadataResponse
 from ottla.wire.api.produce import ProduceRequest
-from ottla.wire.errors import ProtocolError
+from ottla.wire.compile import encoder
+from ottla.wire.errors import EncodeError, ProtocolError
 from ottla.wire.frame import (
     FrameReader,
     FrameTooLargeError,
@@ -21,6 +23,7 @@ from ottla.wire.frame import (
     request_header_version,
     response_header_version,
 )
+from ottla.wire.header import RequestHeader
 from ottla.wire.schema import Schema, Versions, schema_of
 
 
@@ -134,3 +137,20 @@ def test_controlled_shutdown_v0_has_no_client_id() -> None:
 def test_a_frame_too_short_for_a_header_is_refused() -> None:
     with pytest.raises(ProtocolError, match="8 bytes"):
         read_request_prefix(b"\0\0\0")
+
+
+@pytest.mark.parametrize("client_id", [None, "", "ottla", "größer", "x" * 32767])
+@pytest.mark.parametrize(("cls", "version"), [(MetadataRequest, 0), (MetadataRequest, 12)])
+def test_the_header_is_what_its_codec_makes(cls: type[Any], version: int, client_id: str | None) -> None:
+    frame = b"".join(encode_request(cls(), version, correlation_id=2**31 - 1, client_id=client_id))[4:]
+    header, _ = decode_request(cls, version, frame)
+    pieces: list[Any] = []
+    encoder(RequestHeader, request_header_version(schema_of(cls), version))(header, pieces, [])
+    assert frame.startswith(b"".join(pieces))
+    assert (header.correlation_id, header.client_id) == (2**31 - 1, client_id)
+
+
+@pytest.mark.parametrize("client_id", ["x" * 32768, "\ud800"])
+def test_a_client_id_that_does_not_fit_is_refused(client_id: str) -> None:
+    with pytest.raises(EncodeError, match="client id"):
+        encode_request(MetadataRequest(), 0, correlation_id=1, client_id=client_id)

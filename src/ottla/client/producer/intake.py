@@ -186,6 +186,10 @@ class Intake:
             largest = max(largest, min(ROWS_BYTES, options.max_request_size, options.buffer_memory))
         return min(largest, max(estimate, FIRST_BYTES))
 
+    def turn_given(self) -> None:
+        """The caller waits, so the event loop gets its turn anyway."""
+        self._begun = 0
+
     async def give_way(self) -> None:
         """Let the event loop run now and then, however fast records come: it is what sends them."""
         self._begun += 1

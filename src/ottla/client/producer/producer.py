@@ -265,6 +265,7 @@ class Producer:
         """
         delivery = await self.send(topic, value, key, partition, timestamp_ms, headers)
         self._running.hasten()
+        self._taking.turn_given()
         return await delivery
 
     async def send_arrow(
