@@ -166,7 +166,13 @@ LISTED_FAILURES = 5
 
 
 class IllegalStateError(KafkaError):
-    """The call does not suit what was called before it, such as `seek` in a partition that is not assigned."""
+    """The call does not suit what was called before it, such as `seek` in a partition that is not assigned.
+
+    >>> from ottla import Consumer, TopicPartition
+    >>> Consumer("orders").assign([TopicPartition("orders", 0)])
+    Traceback (most recent call last):
+    ottla.errors.IllegalStateError: topics were subscribed to; call unsubscribe() before assign()
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.UNKNOWN_SERVER_ERROR, message)
@@ -175,32 +181,57 @@ class IllegalStateError(KafkaError):
 
 
 class ClientClosedError(IllegalStateError):
-    """The client is stopped, or was not started."""
+    """The client is stopped, or was not started.
+
+    >>> import asyncio
+    >>> from ottla import Producer
+    >>> async def story() -> None:
+    ...     await Producer().send("orders", b"two apples")
+    >>> asyncio.run(story())
+    Traceback (most recent call last):
+    ottla.errors.ClientClosedError: the producer does not run; use it in `async with Producer(...)`, or start() it
+    """
 
 
 class BufferFullError(KafkaError):
-    """There was no room for a record within `max_block_ms`: records come faster than the broker takes them."""
+    """There was no room for a record within `max_block_ms`: records come faster than the broker takes them.
+
+    >>> BufferFullError("no room for 300 bytes within 60000 ms").retriable
+    True
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.REQUEST_TIMED_OUT, message)
 
 
 class DeliveryTimedOutError(KafkaError):
-    """A record was not acknowledged within `delivery_timeout_ms`. It may have been written nevertheless."""
+    """A record was not acknowledged within `delivery_timeout_ms`. It may have been written nevertheless.
+
+    >>> print(DeliveryTimedOutError("orders-0: 120000 ms have passed"))
+    REQUEST_TIMED_OUT: orders-0: 120000 ms have passed
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.REQUEST_TIMED_OUT, message)
 
 
 class CommitFailedError(KafkaError):
-    """Positions could not be committed, since the partitions are not this member's, or not any more."""
+    """Positions could not be committed, since the partitions are not this member's, or not any more.
+
+    >>> print(CommitFailedError(ErrorCode.ILLEGAL_GENERATION, "group 'billing' has moved on", "subscribe again"))
+    ILLEGAL_GENERATION: group 'billing' has moved on; subscribe again
+    """
 
     def __init__(self, code: ErrorCode, message: str, advice: str = KEEP_UP) -> None:
         super().__init__(code, f"{message}; {advice}")
 
 
 class NoOffsetForPartitionError(KafkaError):
-    """Nothing is committed for a partition, and `auto_offset_reset` is "none"."""
+    """Nothing is committed for a partition, and `auto_offset_reset` is "none".
+
+    >>> NoOffsetForPartitionError("group 'billing' has no offset for orders-0").message
+    "group 'billing' has no offset for orders-0; seek to an offset, or set auto_offset_reset to 'earliest' or 'latest'"
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(
@@ -213,6 +244,11 @@ class RecordDeserializationError(KafkaError):
     """A deserializer raised an exception, which is the cause of this one. The consumer's position is at the record.
 
     `consumer.seek(error.topic_partition, error.offset + 1)` leaves the record out.
+
+    >>> from ottla import TopicPartition
+    >>> error = RecordDeserializationError(TopicPartition("orders", 0), 17, "no JSON")
+    >>> error.topic_partition, error.offset
+    (TopicPartition(topic='orders', partition=0), 17)
     """
 
     def __init__(self, topic_partition: TopicPartition, offset: int, reason: str) -> None:
@@ -226,7 +262,11 @@ class RecordDeserializationError(KafkaError):
 
 
 class LogTruncationError(KafkaError):
-    """The log was cut before the position, as an election of a leader that was behind does: records were lost."""
+    """The log was cut before the position, as an election of a leader that was behind does: records were lost.
+
+    >>> LogTruncationError("orders-0 ends at 15, before the position 17").message
+    'orders-0 ends at 15, before the position 17; seek to an offset, or set auto_offset_reset'
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.OFFSET_OUT_OF_RANGE, f"{message}; seek to an offset, or set auto_offset_reset")
@@ -276,7 +316,11 @@ def check(code: int, message: str | None) -> None:
 
 
 def error_of(code: int, message: str | None) -> KafkaError:
-    """The exception for a code, which may be one that only a newer broker knows."""
+    """The exception for a code, which may be one that only a newer broker knows.
+
+    >>> error_of(15, "group 'billing'").retriable, error_of(1234, None).message
+    (True, 'the broker gave no reason (error code 1234 is not known here)')
+    """
     message = message or "the broker gave no reason"
     if (kind := _BY_CODE.get(code)) is not None:
         return kind(message)

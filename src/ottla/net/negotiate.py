@@ -21,7 +21,11 @@ API_VERSIONS = 18
 
 
 class UnsupportedVersionError(KafkaError):
-    """The broker does not offer this, or only in versions that this side does not have."""
+    """The broker does not offer this, or only in versions that this side does not have.
+
+    >>> print(UnsupportedVersionError("localhost:9092 offers no ConsumerGroupHeartbeat"))
+    UNSUPPORTED_VERSION: localhost:9092 offers no ConsumerGroupHeartbeat
+    """
 
     def __init__(self, message: str) -> None:
         super().__init__(ErrorCode.UNSUPPORTED_VERSION, message)

@@ -56,7 +56,7 @@ def test_it_has_a_docstring_of_its_own(found: Any) -> None:
     assert found.__doc__ not in {base.__doc__ for base in getattr(found, "__mro__", ())[1:]}
 
 
-@_named(CLASSES | METHODS | FUNCTIONS)
+@_named(CLASSES | METHODS | FUNCTIONS | EXCEPTIONS)
 def test_it_has_an_example_in_its_docstring(found: Any) -> None:
     assert doctest.DocTestParser().get_examples(found.__doc__)
 

@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 COLUMNS = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
 """The columns of a table of records, in their order."""
 
-SHARED_ROWS = 65_536
-"""Rows of the arrays that hold one value, which batches have in common."""
-
 Entries = list[Batch | LegacyEntry]
 
 
@@ -143,8 +140,9 @@ class ArrowDecoder:
                 value = constants[field.name]
                 shared = self._shared.get(value)
                 if shared is None or len(shared) < len(batch):
-                    shared = pa.repeat(pa.scalar(value, field.type), max(len(batch), SHARED_ROWS))
-                    self._shared[value] = shared
+                    # Twice the rows of the last one: few are made, and who reads a few rows makes short ones.
+                    rows = max(len(batch), 0 if shared is None else 2 * len(shared))
+                    self._shared[value] = shared = pa.repeat(pa.scalar(value, field.type), rows)
                 arrays.append(shared[: len(batch)])
             else:
                 arrays.append(batch.column(field.name))

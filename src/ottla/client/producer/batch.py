@@ -230,6 +230,9 @@ class Delivery(Receipt):
 
     __slots__ = ()
 
+    def __init__(self, batch: PendingBatch, index: int, timestamp_ms: int) -> None:
+        super().__init__(batch, index, timestamp_ms)
+
     def __await__(self) -> Generator[Any, None, RecordMetadata]:
         batch, index = self._batch.find(self._index)
         if not batch.settled:
