@@ -33,9 +33,9 @@ def ottla(
 @app.command()
 def demo(
     json: Annotated[bool, typer.Option("--json", help="Print JSON lines, for programs.")] = False,
-    records: Annotated[int, typer.Option(min=1, help="How many records to send through a broker.")] = 1_000_000,
+    records: Annotated[int, typer.Option(min=1, help="How many orders to send through a broker.")] = 1_000_000,
 ) -> None:
-    """Explain a produce request of each record format; then send a million records through a broker and back."""
+    """Explain the record formats, send a million orders through a broker and back, and run Spark over them."""
     from ottla.cli.demo import show
 
     show(as_json=json, records=records)

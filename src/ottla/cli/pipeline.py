@@ -30,6 +30,13 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Run pipelines: topics in, SQL or Python over them, tables or topics out.", no_args_is_help=True)
 
 LOOK_S = 0.5
+SILENCE = """\
+rootLogger.level = off
+rootLogger.appenderRef.none.ref = none
+appender.none.type = Null
+appender.none.name = none
+"""
+"""Settings of log4j. Where the root has no appender, Spark puts its own settings in their place."""
 
 File = Annotated[Path, typer.Argument(help="The pipeline, in TOML.", exists=True, dir_okay=False)]
 Settings = Annotated[
@@ -63,6 +70,8 @@ def run(
     Run again it goes on where it was.
     """
     spec = _load(file, settings)
+    from py4j.protocol import Py4JNetworkError
+
     from ottla.spark.pipeline.section import PipelineError
 
     try:
@@ -71,6 +80,11 @@ def run(
         fail(f"{error.code.name}: {error.message}")
     except (PipelineError, ValueError) as error:
         fail(str(error))
+    except (ConnectionError, Py4JNetworkError):
+        fail(
+            "Spark's Java process is gone: it was killed, or the machine had no memory left for it. "
+            "Run the pipeline again: it goes on where it was"
+        )
 
 
 def _load(file: Path, settings: list[str] | None) -> "PipelineSpec":
@@ -132,7 +146,7 @@ def _start_quietly(spec: "PipelineSpec", master: str | None) -> "SparkSession":
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
     with NamedTemporaryFile("w", suffix=".properties") as file:
-        file.write("rootLogger.level = off\n")
+        file.write(SILENCE)
         file.flush()
         return start_spark(spec, master, {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={file.name}"})
 

@@ -8,11 +8,31 @@ One event loop on a thread of its own serves all of them. It starts with the fir
 at the end of the program are stopped then. In a process that was forked start new ones.
 """
 
-from ottla.sync.admin import Admin
-from ottla.sync.arrow import TableDelivery
-from ottla.sync.consumer import Consumer
-from ottla.sync.delivery import Delivery
-from ottla.sync.producer import Producer
-from ottla.sync.table import read_table
+from typing import TYPE_CHECKING
+
+from ottla.lazy import lookup
+
+if TYPE_CHECKING:
+    from ottla.sync.admin import Admin as Admin
+    from ottla.sync.arrow import TableDelivery as TableDelivery
+    from ottla.sync.consumer import Consumer as Consumer
+    from ottla.sync.delivery import Delivery as Delivery
+    from ottla.sync.producer import Producer as Producer
+    from ottla.sync.table import read_table as read_table
+
+_HOMES = {
+    "Admin": "ottla.sync.admin",
+    "Consumer": "ottla.sync.consumer",
+    "Delivery": "ottla.sync.delivery",
+    "Producer": "ottla.sync.producer",
+    "TableDelivery": "ottla.sync.arrow",
+    "read_table": "ottla.sync.table",
+}
 
 __all__ = ["Admin", "Consumer", "Delivery", "Producer", "TableDelivery", "read_table"]
+
+__getattr__ = lookup(globals(), _HOMES)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

@@ -20,8 +20,11 @@ from typer.testing import CliRunner
 
 from ottla.cli import group_show, group_watch
 from ottla.cli.commands import register
-from ottla.client import ClientOptions, Cluster, NewTopic, Producer, TopicPartition
-from ottla.client.admin import Admin, GroupDescription
+from ottla.client.admin import Admin, GroupDescription, NewTopic
+from ottla.client.cluster import Cluster
+from ottla.client.options import ClientOptions
+from ottla.client.producer import Producer
+from ottla.client.types import TopicPartition
 from ottla.net import Connection
 from ottla.testing import TestBroker
 from ottla.wire.api.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

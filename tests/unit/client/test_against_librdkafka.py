@@ -4,16 +4,12 @@ import asyncio
 
 import pytest
 
-from ottla.client import (
-    LATEST,
-    ClientOptions,
-    Cluster,
-    Consumer,
-    ConsumerRecord,
-    Producer,
-    TopicPartition,
-    list_offsets,
-)
+from ottla.client.cluster import Cluster
+from ottla.client.consumer import Consumer
+from ottla.client.offsets import LATEST, list_offsets
+from ottla.client.options import ClientOptions
+from ottla.client.producer import Producer
+from ottla.client.types import ConsumerRecord, TopicPartition
 from ottla.record import Codec
 from tests.interop.confluent import MockCluster, read
 

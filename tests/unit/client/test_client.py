@@ -6,21 +6,18 @@ from typing import Any
 
 import pytest
 
-from ottla.client import (
-    LATEST,
-    ClientOptions,
-    Cluster,
-    Producer,
-    TopicPartition,
-    list_offsets,
-)
+from ottla.client.cluster import Cluster
 from ottla.client.consumer import Consumer
 from ottla.client.errors import (
     UnsupportedCompressionTypeError,
     UnsupportedForMessageFormatError,
     UnsupportedVersionError,
 )
+from ottla.client.offsets import LATEST, list_offsets
+from ottla.client.options import ClientOptions
+from ottla.client.producer import Producer
 from ottla.client.producer.partitioners import murmur2_partition
+from ottla.client.types import TopicPartition
 from ottla.net import ConnectionLostError
 from ottla.record import Batch, Codec
 from ottla.record.kernels import murmur2

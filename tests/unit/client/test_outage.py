@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from ottla.client import ClientOptions, Cluster
+from ottla.client.cluster import Cluster
 from ottla.client.consumer import Consumer
 from ottla.client.errors import DeliveryTimedOutError, RequestTimedOutError
+from ottla.client.options import ClientOptions
 from ottla.client.producer import Producer
 from ottla.client.types import TopicPartition
 from ottla.testing import TestBroker

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from ottla.client import Admin, Consumer, Producer
+from ottla.client.admin import Admin
+from ottla.client.consumer import Consumer
+from ottla.client.producer import Producer
 from ottla.testing import TestBroker
 
 CLIENTS = [Producer, Consumer, Admin]

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 COLUMNS = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
 """The columns of a table of records, in their order."""
 
+SHARED_ROWS = 1024
+"""Rows at first of the arrays that hold one value, which batches have in common: who reads little makes short ones."""
+
 Entries = list[Batch | LegacyEntry]
 
 
@@ -140,8 +143,7 @@ class ArrowDecoder:
                 value = constants[field.name]
                 shared = self._shared.get(value)
                 if shared is None or len(shared) < len(batch):
-                    # Twice the rows of the last one: few are made, and who reads a few rows makes short ones.
-                    rows = max(len(batch), 0 if shared is None else 2 * len(shared))
+                    rows = max(len(batch), SHARED_ROWS if shared is None else 2 * len(shared))
                     self._shared[value] = shared = pa.repeat(pa.scalar(value, field.type), rows)
                 arrays.append(shared[: len(batch)])
             else:

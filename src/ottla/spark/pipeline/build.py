@@ -67,9 +67,12 @@ class Builder:
         )
         if otherwise == "fail":
             return decoded
-        if otherwise == "drop":
-            decoded = decoded.where(sql.col(_ERROR).isNull()).drop(_ERROR)
-        return decoded.observe(DECODED, sql.count(sql.lit(1)).alias(DECODED))
+        if otherwise == "divert":
+            return decoded.observe(DECODED, sql.count(sql.lit(1)).alias(DECODED))
+        fits = sql.col(_ERROR).isNull()
+        # Counted before they are dropped: else Spark moves the condition before the decoding, and decodes all over
+        # again wherever the condition looks at what was decoded.
+        return decoded.observe(DECODED, sql.count(sql.when(fits, 1)).alias(DECODED)).where(fits).drop(_ERROR)
 
     def _step(self, step: StepSpec, rows: DataFrame, sink: SinkSpec) -> DataFrame:
         if step.kind == "sql":

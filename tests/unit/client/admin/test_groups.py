@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from ottla.client import ClientOptions, Cluster
 from ottla.client.admin import Admin, MemberToRemove, NewTopic
+from ottla.client.cluster import Cluster
 from ottla.client.errors import (
     GroupIdNotFoundError,
     NonEmptyGroupError,
@@ -15,6 +15,7 @@ from ottla.client.errors import (
     UnknownTopicOrPartitionError,
     UnsupportedVersionError,
 )
+from ottla.client.options import ClientOptions
 from ottla.client.types import OffsetAndMetadata, TopicPartition
 from ottla.testing import TestBroker
 from ottla.wire.api.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ottla.client import ClientOptions, Cluster
 from ottla.client.admin import Admin, NewTopic
+from ottla.client.cluster import Cluster
 from ottla.client.errors import (
     OffsetOutOfRangeError,
     PolicyViolationError,
@@ -15,6 +15,7 @@ from ottla.client.errors import (
     UnsupportedVersionError,
 )
 from ottla.client.offsets import OffsetSpec
+from ottla.client.options import ClientOptions
 from ottla.client.types import OffsetAndTimestamp, TopicPartition
 from ottla.record import BatchBuilder
 from ottla.testing import TestBroker

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ottla.client import read_table
 from ottla.client.consumer import Consumer
 from ottla.client.errors import CommitFailedError
+from ottla.client.table import read_table
 from ottla.client.types import TopicPartition
 from ottla.testing import TestBroker
 

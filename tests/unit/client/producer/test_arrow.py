@@ -9,9 +9,9 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from ottla.client import read_table
 from ottla.client.errors import UnknownTopicOrPartitionError
 from ottla.client.producer import Producer
+from ottla.client.table import read_table
 from ottla.testing import TestBroker
 
 HEADERS = [[], [{"key": "trace", "value": b"a1"}], []]
