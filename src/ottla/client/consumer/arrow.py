@@ -1,5 +1,6 @@
 """Fetched bytes as Arrow columns, without an object per record."""
 
+from array import array
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -144,7 +145,7 @@ class ArrowDecoder:
                 shared = self._shared.get(value)
                 if shared is None or len(shared) < len(batch):
                     rows = max(len(batch), SHARED_ROWS if shared is None else 2 * len(shared))
-                    self._shared[value] = shared = pa.repeat(pa.scalar(value, field.type), rows)
+                    self._shared[value] = shared = _repeated(value, rows)
                 arrays.append(shared[: len(batch)])
             else:
                 arrays.append(batch.column(field.name))
@@ -163,6 +164,18 @@ class ArrowDecoder:
         rows = [record for record in records if record.offset < stop_offset]
         arrays = [pa.array([getattr(row, field.name) for row in rows], field.type) for field in self.schema]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def _repeated(value: str | int, rows: int) -> "pa.Array":
+    """An array of one value, made of bytes: `pyarrow.scalar` and its like import pandas wherever that is installed."""
+    import pyarrow as pa
+
+    if isinstance(value, int):
+        numbers = array("i", [value]) * rows
+        return pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(numbers)])
+    text = value.encode()
+    ends = array("i", range(0, (rows + 1) * len(text), len(text))) if text else array("i", [0]) * (rows + 1)
+    return pa.Array.from_buffers(pa.string(), rows, [None, pa.py_buffer(ends), pa.py_buffer(text * rows)])
 
 
 class _Walk:
