@@ -5,8 +5,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST_ARGS ?= -n 4
 
-.PHONY: help demo test check unit setup conformance fuzz crash power-cut group-histories spark faults bench-client \
-	bench-codec bench-growth bench-groups clean
+.PHONY: help demo test check unit setup conformance fuzz crash power-cut group-histories spark spark-crash faults \
+	bench-client bench-spark bench-codec bench-growth bench-groups clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,11 +54,17 @@ group-histories: $(READY)  ## thousands of random histories of groups against th
 spark: $(READY)  ## all tests of Spark, with those that start it anew, and the official connector where Maven is at hand
 	@$(BIN)/python -m pytest -m "long or not long" tests/spark
 
+spark-crash: $(READY)  ## kill drivers, executors and the broker under a pipeline, and look for every record
+	@$(BIN)/python -m tests.spark_crash
+
 faults: $(READY)  ## cut, delay and forge what passes between client and broker, a few hundred seeds
 	@$(BIN)/python -m tests.faults --seeds 300
 
 bench-client: $(READY)  ## the client side by side with confluent-kafka, aiokafka and kafka-python
 	@$(BIN)/python -m bench.client
+
+bench-spark: $(READY)  ## Spark's source and sink side by side with the official connector (needs Maven)
+	@$(BIN)/python -m bench.spark
 
 bench-codec: $(READY)  ## the codec side by side with its peers
 	@$(BIN)/python -m bench.codec

@@ -10,7 +10,34 @@ from types import TracebackType
 from typing import Self
 
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 STOP_SECONDS = 120
+
+
+def cpu_seconds_of_children(pid: int) -> dict[int, float]:
+    """The processor time of each process that comes from that one, children of children too, itself aside."""
+    children: dict[int, list[tuple[int, float]]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            stat = (folder / "stat").read_text()
+        except OSError:
+            # It has just ended.
+            continue
+        parent = int(stat.rpartition(")")[2].split()[1])
+        children.setdefault(parent, []).append((int(folder.name), _cpu_seconds(stat)))
+    found: dict[int, float] = {}
+    parents = [pid]
+    while parents:
+        for child, seconds in children.get(parents.pop(), []):
+            found[child] = seconds
+            parents.append(child)
+    return found
+
+
+def _cpu_seconds(stat: str) -> float:
+    """What a process has used by itself, from its line in /proc."""
+    user, system = stat.rpartition(")")[2].split()[11:13]
+    return (int(user) + int(system)) / TICKS_PER_SECOND
 
 
 class BrokerProcess:
@@ -73,19 +100,29 @@ class BrokerProcess:
         self.stop()
 
     @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self._process is not None
+        return self._process.pid
+
+    @property
     def address(self) -> tuple[str, int]:
         """Where it listens."""
         return "127.0.0.1", self.port
 
     @property
     def _proc(self) -> Path:
-        assert self._process is not None
-        return Path(f"/proc/{self._process.pid}")
+        return Path(f"/proc/{self.pid}")
 
     @property
     def resident_bytes(self) -> int:
         """The memory that it has now."""
         return int((self._proc / "statm").read_text().split()[1]) * PAGE_BYTES
+
+    @property
+    def cpu_seconds(self) -> float:
+        """The processor time that it has taken."""
+        return _cpu_seconds((self._proc / "stat").read_text())
 
     @property
     def open_data_files(self) -> int:

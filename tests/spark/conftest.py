@@ -84,6 +84,8 @@ def new_topic(admin: sync.Admin) -> Callable[..., str]:
     def make(partitions: int = 1, prefix: str = "orders", **configs: str) -> str:
         name = f"{prefix}-{uuid4().hex[:8]}"
         given = {key.replace("_", "."): value for key, value in configs.items()}
+        # Records of tests are of any time, and on a slow machine tests last until brokers look for old ones.
+        given.setdefault("retention.ms", "-1")
         admin.create_topics([NewTopic(name, num_partitions=partitions, topic_configs=given)])
         return name
 

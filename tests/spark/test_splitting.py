@@ -74,6 +74,12 @@ def test_a_hundred_large_partitions_make_a_hundred_tasks() -> None:
     assert len(split([range_of(index, ROWS_PER_TASK) for index in range(100)], parallelism=2)) == 100
 
 
+def test_cores_get_the_same_number_of_tasks() -> None:
+    for rows in (100_000, 130_000, 260_000):
+        tasks = split([range_of(index, rows + index) for index in range(8)], parallelism=2)
+        assert len(tasks) % 2 == 0, "the last task would have a core for itself, and the other core nothing to do"
+
+
 def test_tasks_are_about_equal() -> None:
     tasks = split([range_of(index, 100 * (index + 1)) for index in range(20)], parallelism=4)
     rows = [sum(one.size for one in task) for task in tasks]

@@ -14,6 +14,7 @@ from ottla.spark.options import SourceOptions
 from ottla.spark.planning import keep_what_is_there
 from ottla.spark.schema import arrow_schema, client_columns
 from ottla.spark.splitting import Range, Ranges
+from ottla.spark.workers import spare_garbage_collector
 from ottla.sync.loop import background
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ def read_task(task: Task, options: SourceOptions, schema: StructType) -> "Iterat
             yield shape.fit(batch)
     finally:
         loop.call(batches.aclose)
+        spare_garbage_collector()
 
 
 async def _read(task: Task, options: SourceOptions, columns: list[str]) -> "AsyncGenerator[pa.RecordBatch, None]":

@@ -1,7 +1,7 @@
 """Ranges of partitions cut and packed into tasks."""
 
 from collections.abc import Iterable, Sequence
-from heapq import heapify, heapreplace
+from heapq import heapify, heappush, heapreplace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -43,8 +43,8 @@ def split(
     """The ranges of each task.
 
     A partition is read by one task, in order, unless `min_partitions` asks for more tasks than there are partitions, or
-    it has more than `max_records`. Where there are more ranges than `parallelism`, small ones share a task, as long as
-    there are so many tasks left and none has more than ROWS_PER_TASK because of that.
+    it has more than `max_records`. Where there are more ranges than `parallelism`, small ones share tasks of about
+    ROWS_PER_TASK or less, which are as many as all cores can do in one turn, or in two, and so on.
 
     >>> orders = TopicPartition("orders", 0)
     >>> [[str(one) for one in ranges] for ranges in split([Range(orders, 0, 10)], min_partitions=2)]
@@ -55,7 +55,8 @@ def split(
     fewest = max(parallelism, min_partitions or 1)
     if len(pieces) <= fewest:
         return [[piece] for piece in pieces]
-    return _pack(pieces, fewest, min(ROWS_PER_TASK, max_records or ROWS_PER_TASK))
+    turns = -(-sum(piece.size for piece in pieces) // (ROWS_PER_TASK * parallelism))
+    return _pack(pieces, max(fewest, turns * parallelism), max_records)
 
 
 def _cut(ranges: Sequence[Range], at_least: int, max_records: int | None) -> Ranges:
@@ -77,16 +78,15 @@ def _even_pieces(whole: Range, count: int) -> Ranges:
     return [Range(whole.place, start, end) for start, end in pairwise(edges)]
 
 
-def _pack(pieces: Ranges, fewest: int, most_rows: int) -> list[Ranges]:
-    """Put pieces together, the largest first, each where there is most room; at least `fewest` tasks are made."""
-    tasks: list[tuple[int, int]] = [(0, index) for index in range(fewest)]
+def _pack(pieces: Ranges, count: int, most_rows: int | None) -> list[Ranges]:
+    """Put pieces together in `count` tasks, the largest first, each where there is most room; in more if need be."""
+    tasks: list[tuple[int, int]] = [(0, index) for index in range(count)]
     contents: list[Ranges] = [[] for _ in tasks]
     for piece in sorted(pieces, key=lambda one: -one.size):
         rows, index = tasks[0]
-        if rows and rows + piece.size > most_rows:
+        if rows and most_rows is not None and rows + piece.size > most_rows:
             contents.append([piece])
-            tasks.append((piece.size, len(contents) - 1))
-            heapify(tasks)
+            heappush(tasks, (piece.size, len(contents) - 1))
         else:
             contents[index].append(piece)
             heapreplace(tasks, (rows + piece.size, index))

@@ -27,12 +27,13 @@ from ottla.spark.planning import (
     plan_micro_batch,
     report_losses,
 )
-from ottla.spark.progress import GroupCommitter
 from ottla.spark.reading import Task, read_task, tasks_of
 from ottla.spark.splitting import split
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from ottla.spark.progress import GroupCommitter
 
 
 class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -47,7 +48,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._latest: Offsets | None = None
         self._target: Offsets | None = None
         """Where an `availableNow` query ends."""
-        self._committer = options.commit_group and GroupCommitter(options.client, options.commit_group)
+        self._committer = _committer(options)
         self._patience = Patience(options.min_offsets_per_trigger or 0, options.max_trigger_delay_ms)
 
     # What Spark asks on the driver.
@@ -124,3 +125,12 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         """The records of a task."""
         assert isinstance(partition, Task)
         return read_task(partition, self._options, self._schema)
+
+
+def _committer(options: SourceOptions) -> "GroupCommitter | None":
+    if not options.commit_group:
+        return None
+    # Each query has a process of its own on the driver, which starts sooner without what it does not need.
+    from ottla.spark.progress import GroupCommitter
+
+    return GroupCommitter(options.client, options.commit_group)

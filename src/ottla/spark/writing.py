@@ -12,6 +12,7 @@ from ottla.client.producer.arrow import TableDelivery
 from ottla.client.types import TopicPartition
 from ottla.spark.producers import producers
 from ottla.spark.sink_options import SinkOptions
+from ottla.spark.workers import spare_garbage_collector
 from ottla.sync.loop import background
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ def write_rows(batches: "Iterator[pa.RecordBatch]", options: SinkOptions, column
     except BaseException:
         producers.discard(options.producer)
         raise
+    finally:
+        spare_garbage_collector()
 
 
 def _write_rows(

@@ -1,0 +1,223 @@
+"""`python -m bench.spark`: `format("ottla")` beside Spark's own connector for Kafka, on one broker, in one Spark.
+
+Rows a second out of topics and into them, and what a micro-batch costs that has next to nothing to do. Both take turns,
+round after round; what counts is the ratio within a round. Topics are filled by the official connector, so that batches
+are those of the Java client. The jar of the official connector comes from Maven.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import Progress
+from tests.spark.official import official_jars
+
+from ottla import NewTopic
+from ottla.sync import Admin
+
+from .process import BrokerProcess, cpu_seconds_of_children
+from .spark_report import Comparison, Overhead, Result, Spread, markdown, show
+from .spark_work import OFFICIAL, OURS, TINY_ROWS, Queries, new_session
+
+LINES = ("count", "values", "columns", "parquet", "stream", "write")
+MICRO_BATCH_LINE = "micro-batches"
+SIZES = (100, 1024)
+PARTITIONS = (1, 8, 100)
+COUNTS = {100: 1_000_000, 1024: 300_000}
+QUICK_SCALE = 0.1
+QUICK_PARTITIONS = (8,)
+TINY_BATCHES = 20
+"""Micro-batches that are looked at in a query, after those that warm it up."""
+TINY_WARM_UP = 5
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What is measured."""
+
+    lines: tuple[str, ...]
+    sizes: tuple[int, ...]
+    partitions: tuple[int, ...]
+    rounds: int
+    scale: float
+
+
+class Bench:
+    """One broker, one Spark, and topics to work on."""
+
+    def __init__(self, broker: BrokerProcess, queries: Queries, admin: Admin) -> None:
+        self._broker = broker
+        self.queries = queries
+        self._admin = admin
+        self._number = 0
+
+    @contextmanager
+    def topic(self, partitions: int, rows: int = 0, size: int = 0) -> Iterator[str]:
+        """A topic with so many rows, which goes afterwards."""
+        self._number += 1
+        name = f"bench-{self._number}"
+        self._admin.create_topics([NewTopic(name, num_partitions=partitions)])
+        if rows:
+            self.queries.write(OFFICIAL, name, rows, size)
+        yield name
+        self._admin.delete_topics([name])
+
+    def cpu_seconds(self) -> tuple[dict[int, float], float]:
+        """What Spark's processes and the broker have used: Java, and the Python that Java has started."""
+        found = cpu_seconds_of_children(os.getpid())
+        return found, found.pop(self._broker.pid)
+
+
+@dataclass(frozen=True)
+class Turn:
+    """What one connector did once."""
+
+    seconds: float
+    spark_cpu: float
+    broker_cpu: float
+
+
+def take_turn(bench: Bench, line: str, connector: str, topic: str, rows: int, size: int) -> Turn:
+    """Run the query of a line."""
+    spark_before, broker_before = bench.cpu_seconds()
+    seconds: float = getattr(bench.queries, line)(connector, topic, rows, size)
+    spark_after, broker_after = bench.cpu_seconds()
+    # Processes that ended meanwhile are left out, rather than counted as less than nothing.
+    used = sum(found - spark_before.get(pid, 0.0) for pid, found in spark_after.items())
+    return Turn(seconds, used, broker_after - broker_before)
+
+
+def compare(bench: Bench, line: str, topic: str, partitions: int, rows: int, size: int, rounds: int) -> Comparison:
+    """Both connectors in turn; the first round warms them up, and does not count."""
+    turns: dict[str, list[Turn]] = {OURS: [], OFFICIAL: []}
+    for number in range(rounds + 1):
+        for connector in in_turn(number):
+            if line == "write":
+                with bench.topic(partitions) as target:
+                    turn = take_turn(bench, line, connector, target, rows, size)
+            else:
+                turn = take_turn(bench, line, connector, topic, rows, size)
+            if number:
+                turns[connector].append(turn)
+
+    def result(connector: str) -> Result:
+        done = turns[connector]
+        return Result(
+            rows / statistics.median(turn.seconds for turn in done),
+            statistics.median(turn.spark_cpu for turn in done) / rows * 1e6,
+            statistics.median(turn.broker_cpu for turn in done) / rows * 1e6,
+        )
+
+    ratios = [theirs.seconds / ours.seconds for ours, theirs in zip(turns[OURS], turns[OFFICIAL], strict=True)]
+    return Comparison(line, size, partitions, result(OURS), result(OFFICIAL), Spread.of(ratios))
+
+
+def compare_micro_batches(bench: Bench, partitions: int, sink: str, rounds: int) -> Overhead:
+    """The milliseconds of micro-batches that have a few rows, and the seconds that a query takes besides them."""
+    found: dict[str, list[float]] = {OURS: [], OFFICIAL: []}
+    besides: dict[str, list[float]] = {OURS: [], OFFICIAL: []}
+    with bench.topic(partitions, TINY_ROWS * (TINY_WARM_UP + TINY_BATCHES), 100) as topic:
+        for number in range(rounds + 1):
+            for connector in in_turn(number):
+                with bench.topic(partitions) as target:
+                    run = bench.queries.tiny_batches(connector, topic, target if sink == "topic" else None)
+                if number:
+                    found[connector].append(statistics.median(ms for _, ms in run.batches[TINY_WARM_UP:]))
+                    besides[connector].append(run.besides)
+    return Overhead(
+        sink,
+        partitions,
+        statistics.median(found[OURS]),
+        statistics.median(found[OFFICIAL]),
+        Spread.of([theirs / ours for ours, theirs in zip(found[OURS], found[OFFICIAL], strict=True)]),
+        statistics.median(besides[OURS]),
+        statistics.median(besides[OFFICIAL]),
+    )
+
+
+def in_turn(number: int) -> tuple[str, str]:
+    """Who comes first changes from round to round."""
+    return (OURS, OFFICIAL) if number % 2 == 0 else (OFFICIAL, OURS)
+
+
+def measure(bench: Bench, choice: Choice, progress: Progress) -> tuple[list[Comparison], list[Overhead]]:
+    """All lines that were chosen."""
+    comparisons: list[Comparison] = []
+    overheads: list[Overhead] = []
+    lines = [line for line in choice.lines if line != MICRO_BATCH_LINE]
+    sinks = ("nowhere", "topic") if MICRO_BATCH_LINE in choice.lines else ()
+    total = (len(lines) * len(choice.sizes) + len(sinks)) * len(choice.partitions)
+    bar = progress.add_task("starting", total=total)
+    for partitions in choice.partitions:
+        for size in choice.sizes if lines else ():
+            rows = int(COUNTS[size] * choice.scale)
+            with bench.topic(partitions, rows if lines != ["write"] else 0, size) as topic:
+                for line in lines:
+                    progress.update(bar, description=f"{line}, {size} B, {partitions} partitions")
+                    comparisons.append(compare(bench, line, topic, partitions, rows, size, choice.rounds))
+                    progress.print(str(comparisons[-1]))
+                    progress.advance(bar)
+        for sink in sinks:
+            progress.update(bar, description=f"micro-batches to {sink}, {partitions} partitions")
+            overheads.append(compare_micro_batches(bench, partitions, sink, choice.rounds))
+            progress.print(str(overheads[-1]))
+            progress.advance(bar)
+    return comparisons, overheads
+
+
+def parse() -> tuple[Choice, argparse.Namespace]:
+    """What the command line asks for."""
+    parser = argparse.ArgumentParser(prog="python -m bench.spark", description=__doc__.splitlines()[0])
+    parser.add_argument("--json", action="store_true", help="print the result as JSON")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the tables to a file as well")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the rows, one round, 8 partitions")
+    parser.add_argument("--rounds", type=int, default=3, help="how often both take a turn, after the warm-up")
+    parser.add_argument("--only", nargs="+", choices=[*LINES, MICRO_BATCH_LINE], help="these lines alone")
+    parser.add_argument("--size", type=int, nargs="+", choices=SIZES, help="these sizes of values alone")
+    parser.add_argument("--partitions", type=int, nargs="+", help="these numbers of partitions instead")
+    options = parser.parse_args()
+    choice = Choice(
+        lines=tuple(options.only or (*LINES, MICRO_BATCH_LINE)),
+        sizes=tuple(options.size or SIZES),
+        partitions=tuple(options.partitions or (QUICK_PARTITIONS if options.quick else PARTITIONS)),
+        rounds=1 if options.quick else options.rounds,
+        scale=QUICK_SCALE if options.quick else 1.0,
+    )
+    return choice, options
+
+
+def main() -> int:
+    """Measure, and print."""
+    choice, options = parse()
+    jars = official_jars()
+    with (
+        tempfile.TemporaryDirectory(prefix="ottla-bench-", ignore_cleanup_errors=True) as name,
+        BrokerProcess(Path(name) / "broker") as broker,
+        Admin(bootstrap_servers=f"127.0.0.1:{broker.port}") as admin,
+    ):
+        spark = new_session(Path(name), jars)
+        try:
+            with Progress(console=Console(stderr=True), transient=True) as progress:
+                bench = Bench(broker, Queries(spark, f"127.0.0.1:{broker.port}", Path(name)), admin)
+                comparisons, overheads = measure(bench, choice, progress)
+        finally:
+            spark.stop()
+    if options.markdown:
+        options.markdown.write_text(markdown(comparisons, overheads), encoding="utf-8")
+    if options.json:
+        print(json.dumps({"lines": [asdict(one) for one in comparisons], "overheads": [asdict(o) for o in overheads]}))
+    else:
+        show(comparisons, overheads)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

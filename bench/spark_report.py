@@ -1,0 +1,157 @@
+"""The results of `bench.spark` as tables, for terminals and for Markdown."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Self
+
+from rich.console import Console
+from rich.table import Table
+
+TITLES = {
+    "count": "`count()`",
+    "values": "`sum(length(value))`",
+    "columns": "all columns, thrown away",
+    "parquet": "all columns, to Parquet",
+    "stream": "streaming, thrown away",
+    "write": "DataFrame into a topic",
+}
+SINKS = {"nowhere": "topic, thrown away", "topic": "topic to topic"}
+
+
+class Spread(NamedTuple):
+    """Ratios of several rounds, the official connector's time to ours: more than one is faster."""
+
+    median: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, ratios: Sequence[float]) -> Self:
+        """Of the ratios within rounds.
+
+        >>> str(Spread.of([2.0, 2.5, 1.9]))
+        '2.00 (1.90-2.50)'
+        """
+        return cls(statistics.median(ratios), min(ratios), max(ratios))
+
+    def __str__(self) -> str:
+        return f"{self.median:.2f} ({self.low:.2f}-{self.high:.2f})"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one connector did in one line: medians of the rounds."""
+
+    rows_per_second: float
+    spark_cpu: float
+    """Processor seconds of Spark, its Python processes among them, for a million rows."""
+    broker_cpu: float
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One line, for values of one size in a topic with so many partitions."""
+
+    line: str
+    size: int
+    partitions: int
+    ours: Result
+    official: Result
+    ratio: Spread
+
+    def __str__(self) -> str:
+        return (
+            f"{self.line}, {self.size} B, {self.partitions} partitions: {self.ours.rows_per_second:,.0f} rows/s, "
+            f"{self.ratio} times the official connector, with {self.ours.spark_cpu:.1f} to "
+            f"{self.official.spark_cpu:.1f} CPU s per million rows"
+        )
+
+
+@dataclass(frozen=True)
+class Overhead:
+    """What micro-batches of a few rows take, and starting and ending a query."""
+
+    sink: str
+    partitions: int
+    ours_ms: float
+    official_ms: float
+    ratio: Spread
+    ours_start_seconds: float
+    official_start_seconds: float
+
+    def __str__(self) -> str:
+        return (
+            f"micro-batches to {self.sink}, {self.partitions} partitions: {self.ours_ms:.0f} ms, the official "
+            f"connector {self.official_ms:.0f} ms, {self.ratio}"
+        )
+
+
+class Sheet(NamedTuple):
+    """A table."""
+
+    title: str
+    header: list[str]
+    rows: list[list[str]]
+
+
+def sheets(comparisons: Sequence[Comparison], overheads: Sequence[Overhead]) -> list[Sheet]:
+    """One for each size of values, and one for micro-batches."""
+    found = []
+    for size in dict.fromkeys(one.size for one in comparisons):
+        rows = [
+            [
+                TITLES[one.line],
+                str(one.partitions),
+                f"{one.official.rows_per_second:,.0f}",
+                f"{one.ours.rows_per_second:,.0f}",
+                str(one.ratio),
+                f"{one.official.spark_cpu:.1f} + {one.official.broker_cpu:.1f}",
+                f"{one.ours.spark_cpu:.1f} + {one.ours.broker_cpu:.1f}",
+            ]
+            for line in TITLES
+            for one in comparisons
+            if one.size == size and one.line == line
+        ]
+        cpu = "CPU s per million rows, Spark + broker"
+        header = [f"values of {size} B", "partitions", "official, rows/s", "Ottla, rows/s", "ratio"]
+        found.append(Sheet(f"values of {size} B", [*header, f"official, {cpu}", "Ottla"], rows))
+    if overheads:
+        rows = [
+            [
+                SINKS[one.sink],
+                str(one.partitions),
+                f"{one.official_ms:.0f} ms",
+                f"{one.ours_ms:.0f} ms",
+                str(one.ratio),
+                f"{one.official_start_seconds:.1f} s",
+                f"{one.ours_start_seconds:.1f} s",
+            ]
+            for sink in SINKS
+            for one in overheads
+            if one.sink == sink
+        ]
+        header = ["a micro-batch of 100 rows", "partitions", "official", "Ottla", "ratio"]
+        found.append(Sheet("micro-batches", [*header, "official, start and end of a query", "Ottla"], rows))
+    return found
+
+
+def show(comparisons: Sequence[Comparison], overheads: Sequence[Overhead]) -> None:
+    """Print tables for people."""
+    console = Console()
+    for sheet in sheets(comparisons, overheads):
+        table = Table(title=sheet.title)
+        for number, name in enumerate(sheet.header):
+            table.add_column(name, justify="left" if number == 0 else "right")
+        for row in sheet.rows:
+            table.add_row(*row)
+        console.print(table)
+
+
+def markdown(comparisons: Sequence[Comparison], overheads: Sequence[Overhead]) -> str:
+    """The tables in Markdown."""
+    blocks = []
+    for sheet in sheets(comparisons, overheads):
+        rule = ["---", *["---:"] * (len(sheet.header) - 1)]
+        blocks.append("\n".join("| " + " | ".join(row) + " |" for row in [sheet.header, rule, *sheet.rows]))
+    return "\n\n".join(blocks) + "\n"
