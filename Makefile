@@ -55,7 +55,7 @@ spark: $(READY)  ## all tests of Spark, with those that start it anew, and the o
 	@$(BIN)/python -m pytest -m "long or not long" tests/spark
 
 spark-crash: $(READY)  ## kill drivers, executors and the broker under a pipeline, and look for every record
-	@$(BIN)/python -m tests.spark_crash
+	@$(BIN)/python -m tests.spark_crash --points --seeds 10
 
 faults: $(READY)  ## cut, delay and forge what passes between client and broker, a few hundred seeds
 	@$(BIN)/python -m tests.faults --seeds 300
