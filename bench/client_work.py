@@ -300,6 +300,7 @@ def ottla_send_arrow(address: str, topic: str, count: int, size: int) -> float:
 
     import ottla
 
+    ottla.keep_freed_memory()
     table = pa.table({"value": pa.array([value_of(size)] * count, pa.binary())})
 
     async def work() -> float:
@@ -310,6 +311,30 @@ def ottla_send_arrow(address: str, topic: str, count: int, size: int) -> float:
             await producer.send_arrow(table, topic=topic)
             await producer.flush()
             return time.perf_counter() - started
+
+    return asyncio.run(work())
+
+
+def ottla_read_arrow(address: str, topic: str, count: int, size: int) -> float:
+    """Whole columns out of a topic, table by table: all that is known of every record."""
+    import pyarrow.compute as pc
+
+    import ottla
+
+    ottla.keep_freed_memory()
+
+    async def work() -> float:
+        async with ottla.Consumer(topic, bootstrap_servers=address, auto_offset_reset="earliest") as consumer:
+            started = time.perf_counter()
+            total = seen = 0
+            while total < count:
+                table = await consumer.read_arrow(timeout_ms=5000)
+                assert table.num_rows, f"{total} of {count}, and then nothing for 5 s"
+                total += table.num_rows
+                seen += pc.sum(pc.binary_length(table["value"])).as_py()
+            elapsed = time.perf_counter() - started
+        assert seen >= size * count
+        return elapsed
 
     return asyncio.run(work())
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ottla.client.types import OffsetAndTimestamp as OffsetAndTimestamp
     from ottla.client.types import RecordMetadata as RecordMetadata
     from ottla.client.types import TopicPartition as TopicPartition
+    from ottla.ports.heap import keep_freed_memory as keep_freed_memory
     from ottla.wire.errors import KafkaError as KafkaError
 
 __version__ = "0.1.0.dev0"
@@ -53,6 +54,7 @@ _HOMES = {
     "TableDelivery": "ottla.client.producer",
     "TableMetadata": "ottla.client.producer",
     "TopicPartition": "ottla.client.types",
+    "keep_freed_memory": "ottla.ports.heap",
     "read_table": "ottla.client.table",
 }
 _MODULES = ("errors", "sync")

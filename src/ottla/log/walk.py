@@ -7,6 +7,7 @@ from typing import Final
 from ottla.ports import File
 from ottla.record.batch import CONTROL, HEADER, HEADER_SIZE, LENGTH_END, TRANSACTIONAL, Batch
 from ottla.wire.errors import ErrorCode, KafkaError
+from ottla.wire.schema import Bytes
 
 SHORT_CHUNK: Final = 4_096
 """Bytes to read at once when looking for one batch from an index entry on."""
@@ -69,7 +70,7 @@ class Header:
     last_offset: int
     size: int
 
-    def __init__(self, buffer: bytes, at: int, position: int) -> None:
+    def __init__(self, buffer: Bytes, at: int, position: int) -> None:
         (
             self.base_offset,
             self.length,
@@ -107,7 +108,7 @@ class Header:
         return bool(self.attributes & CONTROL)
 
 
-def read(file: File, position: int, length: int, wait: bool) -> bytes:
+def read(file: File, position: int, length: int, wait: bool) -> Bytes:
     """Bytes of a file; WouldWaitError instead of waiting for the disk unless `wait`."""
     if wait:
         return file.read_at(position, length)
@@ -124,7 +125,8 @@ def headers(
 
     Records are skipped, not read, where batches are larger than a chunk. DamagedError where no batch is.
     """
-    chunk, chunk_at = b"", position
+    chunk: Bytes = b""
+    chunk_at = position
     while position < end:
         at = position - chunk_at
         if at + HEADER_SIZE > len(chunk):

@@ -7,7 +7,7 @@ nothing stays in it from one read to the next.
 
 import struct
 
-from ottla.wire.buffers import resize
+from ottla.ports.buffers import lengthen, unfilled
 from ottla.wire.frame import FrameTooLargeError
 
 _SIZE = struct.Struct(">i")
@@ -67,7 +67,7 @@ class Receiver:
         if own is None:
             return self._scratch[:]
         if self._filled == len(own):
-            resize(own, self._size_ahead())
+            lengthen(own, self._size_ahead())
         return memoryview(own)[self._filled :]
 
     def received(self, count: int) -> list[bytes | bytearray]:
@@ -115,9 +115,8 @@ class Receiver:
         """Give a frame a buffer of its own."""
         self._begun = b""
         self._size, self._filled = size, len(beginning)
-        self._own = bytearray()
-        resize(self._own, self._size_ahead())
-        self._own[: self._filled] = beginning
+        self._own = own = unfilled(self._size_ahead())
+        own[: self._filled] = beginning
 
     def _size_ahead(self) -> int:
         ahead = min(AHEAD * self._filled, max(STEP_BYTES, 2 * self._filled))

@@ -140,7 +140,7 @@ class Sender:
             write_all(self._transport, ready)
         return not self._unsent and not self._full
 
-    def _take(self, part: FileSlice, found: bytes) -> None:
+    def _take(self, part: FileSlice, found: Buffer) -> None:
         """Put what was not read of a slice back."""
         if not found and part.length:
             raise OSError(f"the file ends before byte {part.position + part.length}, which was to be sent")

@@ -11,6 +11,8 @@ import os
 import shutil
 from typing import Protocol
 
+from ottla.ports.buffers import unfilled
+
 Bytes = bytes | bytearray | memoryview
 
 # The standard library has `posix_fallocate` alone, which makes files longer. Only Linux has this one.
@@ -36,7 +38,7 @@ class File(Protocol):
         """Up to so many bytes; fewer only at the end of the file. May wait for the disk."""
         ...
 
-    def read_cached(self, position: int, length: int) -> bytes | None:
+    def read_cached(self, position: int, length: int) -> Bytes | None:
         """The same if it needs no waiting for the disk, else None."""
         ...
 
@@ -189,13 +191,13 @@ class SystemFile:
             pieces.append(data)
         return b"".join(pieces)
 
-    def read_cached(self, position: int, length: int) -> bytes | None:
+    def read_cached(self, position: int, length: int) -> Bytes | None:
         """The same from the page cache alone, or None."""
         length = min(length, max(0, self._size - position))
-        buffer = bytearray(length)
+        buffer = unfilled(length)
         try:
             if os.preadv(self._descriptor, [buffer], position, os.RWF_NOWAIT) == length:
-                return bytes(buffer)
+                return buffer
         except BlockingIOError:
             return None
         except OSError as error:

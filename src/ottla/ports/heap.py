@@ -7,14 +7,17 @@ _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 
 KEPT_BYTES = 32 * 1024 * 1024
-"""Free memory that a process keeps for what comes next, at the end of its heap."""
+"""Up to which size buffers come from memory that was used before, the most that glibc allows; and how much of it a
+process keeps at the end of its heap."""
 
 
 def keep_freed_memory() -> bool:
     """Have buffers of some megabytes come from memory that was used before; whether the C library is one that can.
 
     Otherwise glibc gives each of them back to the kernel, and the next one is mapped and cleared page by page, which
-    costs a broker more than all that it does with the bytes. It holds for the whole process: not for libraries to call.
+    costs a broker more than all that it does with the bytes, and a reader of Arrow tables about a third. It holds for
+    the whole process, so it is for programs to call and not for libraries: `ottla serve` and the processes that Spark
+    starts for Ottla do.
 
     >>> keep_freed_memory() in (True, False)
     True

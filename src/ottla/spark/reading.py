@@ -14,7 +14,7 @@ from ottla.spark.options import SourceOptions
 from ottla.spark.planning import keep_what_is_there
 from ottla.spark.schema import arrow_schema, client_columns
 from ottla.spark.splitting import Range, Ranges
-from ottla.spark.workers import spare_garbage_collector
+from ottla.spark.workers import keep_memory, spare_garbage_collector
 from ottla.sync.loop import background
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ class Task(InputPartition):
 
 def read_task(task: Task, options: SourceOptions, schema: StructType) -> "Iterator[pa.RecordBatch]":
     """The records of a task. What comes next is fetched while Spark takes what there is."""
+    keep_memory()
     shape = _Shape(schema)
     loop = background()
     batches = _read(task, options, shape.wanted_columns)

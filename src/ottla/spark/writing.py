@@ -12,7 +12,7 @@ from ottla.client.producer.arrow import TableDelivery
 from ottla.client.types import TopicPartition
 from ottla.spark.producers import producers
 from ottla.spark.sink_options import SinkOptions
-from ottla.spark.workers import spare_garbage_collector
+from ottla.spark.workers import keep_memory, spare_garbage_collector
 from ottla.sync.loop import background
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ class RowsWritten(WriterCommitMessage):
 
 def write_rows(batches: "Iterator[pa.RecordBatch]", options: SinkOptions, columns: tuple[str, ...]) -> RowsWritten:
     """Send the given columns of all rows, and return when all are acknowledged."""
+    keep_memory()
     producer = producers.get(options.producer)
     try:
         return _write_rows(producer, batches, options, columns)

@@ -35,7 +35,6 @@ cdef extern from "Python.h":
     object PySequence_GetSlice(object, Py_ssize_t, Py_ssize_t)
     object PyMemoryView_FromObject(object)
     void PyObject_GC_UnTrack(void *)
-    int PyByteArray_Resize(bytearray, Py_ssize_t) except -1
 
 
 cdef enum Kind:
@@ -222,10 +221,3 @@ cdef inline void untrack(object container) noexcept:
 
 include "_codec_read.pxi"
 include "_codec_write.pxi"
-
-
-def resize(bytearray buffer not None, Py_ssize_t size):
-    """See `ottla.wire.buffers`."""
-    if size < len(buffer):
-        raise ValueError(f"{size} bytes are fewer than the {len(buffer)} that there are")
-    PyByteArray_Resize(buffer, size)

@@ -203,7 +203,7 @@ def test_a_file_is_let_go_when_the_reader_goes_away(loop_factory: LoopFactory, t
     references: list[Any] = []
 
     class Segment(ColdFile):
-        def read_cached(self, position: int, length: int) -> bytes | None:
+        def read_cached(self, position: int, length: int) -> Any:
             return self._file.read_cached(position, length)
 
     def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
