@@ -12,7 +12,7 @@ def kernels() -> list[Extension]:
     extensions = [
         Extension(name, [source], extra_compile_args=["-O3"])
         for name, source in (
-            ("ottla.ports._buffers", "src/ottla/ports/_buffers.pyx"),
+            ("ottla.ports._native", "src/ottla/ports/_native.pyx"),
             ("ottla.wire._codec", "src/ottla/wire/_codec.pyx"),
             ("ottla.record._kernels", "src/ottla/record/_kernels.pyx"),
             ("ottla.client.producer._taking", "src/ottla/client/producer/_taking.pyx"),

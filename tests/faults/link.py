@@ -11,7 +11,8 @@ from functools import partial
 from typing import Protocol
 
 from ottla.wire.errors import ProtocolError
-from ottla.wire.frame import FrameReader, read_request_prefix
+from ottla.wire.frame import read_request_prefix
+from tests.interop.frames import FrameReader
 
 from .actions import Ending, Exchange, Passage, Treatment
 from .journal import Journal

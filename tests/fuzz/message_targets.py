@@ -9,7 +9,6 @@ from ottla.wire import api
 from ottla.wire.compile import PYTHON, Decoder, compiled_engine, encode, make_decoder
 from ottla.wire.embedded import decode_key, decode_versioned, encode_key, encode_versioned
 from ottla.wire.frame import (
-    FrameReader,
     decode_request,
     decode_response,
     encode_request,
@@ -19,6 +18,7 @@ from ottla.wire.frame import (
 from ottla.wire.schema import schema_of
 from tests.conformance.codecs import Codec, api_codecs, other_codecs
 from tests.conformance.samples import Limits, make_sample
+from tests.interop.frames import FrameReader
 
 from .target import Target, agree
 
@@ -67,7 +67,7 @@ def _frames(random: Random) -> bytes:
 
 
 def _read_frames(data: bytes) -> None:
-    reader = FrameReader(max_size=64)
+    reader = FrameReader(max_size=64, scratch_bytes=256)
     for start in range(0, len(data), 7):
         for frame in reader.feed(data[start : start + 7]):
             if len(frame) > 20:

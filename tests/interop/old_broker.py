@@ -25,7 +25,8 @@ from ottla.wire.api.produce import (
     TopicProduceResponse,
 )
 from ottla.wire.errors import ErrorCode
-from ottla.wire.frame import FrameReader, decode_request, encode_response, read_request_prefix
+from ottla.wire.frame import decode_request, encode_response, read_request_prefix
+from tests.interop.frames import FrameReader
 
 # Produce, Fetch, Metadata, FindCoordinator and ApiVersions as Kafka 0.10.0 had them.
 VERSIONS = {0: 2, 1: 2, 3: 1, 10: 0, 18: 0}

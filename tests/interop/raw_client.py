@@ -12,8 +12,9 @@ from ottla.wire.api.list_offsets import ListOffsetsPartition, ListOffsetsRequest
 from ottla.wire.api.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
 from ottla.wire.api.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.wire.errors import ErrorCode
-from ottla.wire.frame import FrameReader, decode_response, encode_request
+from ottla.wire.frame import decode_response, encode_request
 from ottla.wire.schema import schema_of
+from tests.interop.frames import FrameReader
 
 TIMEOUT_S = 10
 LARGEST_FRAME = 1 << 26

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Literal
 
@@ -123,8 +124,10 @@ class PipelineProcess:
         assert process.stdout is not None
         with process.stdout:
             for line in process.stdout:
-                if line.startswith("{") and (event := json.loads(line))["event"] == "batch":
-                    batches[event["sink"]] = event["batches"]
+                # The last line of one that was killed may be cut.
+                with suppress(json.JSONDecodeError):
+                    if line.startswith("{") and (event := json.loads(line))["event"] == "batch":
+                        batches[event["sink"]] = event["batches"]
 
     def tend(self) -> None:
         """Start it again if it has ended."""

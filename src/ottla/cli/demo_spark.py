@@ -79,7 +79,7 @@ class SinkFigures:
         """A micro-batch is done."""
         self.batches, self.rows_in, self.rows_out = event["batches"], event["rows_in"], event["rows_out"]
         self.seconds += event["batch_ms"] / 1000
-        self.rows_per_second = self.rows_in / self.seconds
+        self.rows_per_second = self.rows_in / self.seconds if self.seconds else 0.0
 
 
 @dataclass(slots=True)

@@ -325,6 +325,9 @@ class Connection(asyncio.BufferedProtocol):
             return
         for frame in frames:
             self._take(frame)
+        if self._receiver.failure is not None:
+            # It came after good replies; nothing that follows can be read.
+            self._give_up(f"{self.broker} sent {self._receiver.failure.reason}")
 
     def _take(self, frame: bytes | bytearray) -> None:
         if len(frame) < _CORRELATION_ID.size:

@@ -8,18 +8,22 @@ nothing stays in it from one read to the next.
 import struct
 
 from ottla.ports.buffers import lengthen, unfilled
-from ottla.wire.frame import FrameTooLargeError
+from ottla.wire.errors import ProtocolError
 
 _SIZE = struct.Struct(">i")
 
 SCRATCH_BYTES = 256 * 1024
 """Room for small frames, and for the beginning of a large one."""
 
-FIRST_BYTES = 64 * 1024
-AHEAD = 16
+FIRST_BYTES = 4 * 1024
+AHEAD = 4
 STEP_BYTES = 4 * 1024 * 1024
-"""How far a buffer is ahead of what has arrived: `AHEAD` times as much, `FIRST_BYTES` to begin with and at most
-`STEP_BYTES` or as much again. A peer that announces more takes no memory."""
+"""How far a buffer is ahead of what has arrived: it has room for `AHEAD` times as much, `FIRST_BYTES` to begin with,
+and beyond `STEP_BYTES` twice as much. What a peer announces takes no memory."""
+
+
+class FrameTooLargeError(ProtocolError):
+    """A frame announces more bytes than are allowed, or fewer than none. The connection has to close."""
 
 
 def scratch(size: int = SCRATCH_BYTES) -> memoryview:

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from ottla.net.memory import SMALL_BYTES
+from ottla.net.memory import READ_BYTES, SMALL_BYTES
 from ottla.net.receiving import Receiver
 from ottla.net.sending import Sendable, Sender
 from ottla.wire.errors import ProtocolError
@@ -110,8 +110,8 @@ class ServerConnection(asyncio.BufferedProtocol):
             transport.abort()  # type: ignore[attr-defined]
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Where the next bytes go."""
-        return self._receiver.room()
+        """Where the next bytes go, no more of them at once than the memory counts with."""
+        return self._receiver.room()[:READ_BYTES]
 
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes have come in."""

@@ -5,7 +5,7 @@ simulation is one with virtual time.
 """
 
 from ottla.ports.chance import Chance, SystemChance
-from ottla.ports.clock import Clock, SystemClock
+from ottla.ports.clock import Clock, SystemClock, system_now_ms
 from ottla.ports.disk import Disk, File, FileSlice, SystemDisk
 
-__all__ = ["Chance", "Clock", "Disk", "File", "FileSlice", "SystemChance", "SystemClock", "SystemDisk"]
+__all__ = ["Chance", "Clock", "Disk", "File", "FileSlice", "SystemChance", "SystemClock", "SystemDisk", "system_now_ms"]

@@ -2,7 +2,7 @@
 
 from ottla.native import load_compiled
 
-_compiled = load_compiled("ottla.ports._buffers")
+_compiled = load_compiled("ottla.ports._native")
 
 
 def unfilled(size: int) -> bytearray:

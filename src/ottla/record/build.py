@@ -101,7 +101,7 @@ class BatchBuilder(RecordWriter):
         return b"".join((header, payload))
 
     def build_once(self) -> Buffer:
-        """The batch, without a copy where it is not compressed. Nothing can be appended from then on."""
+        """The batch, without a copy where it is not compressed. Nothing may be appended from then on."""
         return self.build() if self.codec else self._headed(None, None, False)
 
     def _headed(self, append_time: int | None, last_offset: int | None, delete_horizon: bool) -> memoryview:

@@ -56,7 +56,7 @@ def split(
     if len(pieces) <= fewest:
         return [[piece] for piece in pieces]
     turns = -(-sum(piece.size for piece in pieces) // (ROWS_PER_TASK * parallelism))
-    return _pack(pieces, max(fewest, turns * parallelism), max_records)
+    return _pack(pieces, min(len(pieces), max(fewest, turns * parallelism)), max_records)
 
 
 def _cut(ranges: Sequence[Range], at_least: int, max_records: int | None) -> Ranges:

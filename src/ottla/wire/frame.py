@@ -1,4 +1,4 @@
-"""Whole frames out of a byte stream, and requests and responses with their headers.
+"""Requests and responses with their headers, as frames.
 
 A frame is an int32 size and that many bytes: a header and a body. The header's version follows from the API and the
 version of its body.
@@ -7,9 +7,7 @@ version of its body.
 >>> buffers = encode_request(MetadataRequest(topics=None), 0, correlation_id=1, client_id="test")
 >>> b"".join(buffers).hex(" ", -4)
 '00000012 00030000 00000001 00047465 7374ffff ffff'
->>> reader = FrameReader(max_size=100)
->>> frame, = reader.feed(b"".join(buffers))
->>> read_request_prefix(frame)
+>>> read_request_prefix(b"".join(buffers)[4:])
 RequestPrefix(api_key=3, api_version=0, correlation_id=1)
 """
 
@@ -27,101 +25,6 @@ _CORRELATION_ID = struct.Struct(">i")
 _TEXT_SIZE = struct.Struct(">h")
 _CONTROLLED_SHUTDOWN = 7
 _API_VERSIONS = 18
-
-
-SMALL_PIECE = 4096
-LARGE_PIECE = 65536
-
-
-class FrameTooLargeError(ProtocolError):
-    """A frame announces more bytes than are allowed, or fewer than none. The connection has to close."""
-
-
-class FrameReader:
-    """Takes bytes in any cut and gives whole frames back.
-
-    The size is checked as soon as its four bytes are there, before anything more is kept. What is kept is what has
-    arrived, never what a peer says will come.
-    """
-
-    __slots__ = ("_held", "_max_size", "_missing", "_position", "failure")
-
-    def __init__(self, max_size: int) -> None:
-        self._max_size = max_size
-        self._held: list[bytes | bytearray] = []
-        self._missing = 0
-        self._position = 0
-        self.failure: FrameTooLargeError | None = None
-        """Why nothing more can be read, once that is so. Frames that came before it are good."""
-
-    @property
-    def mid_frame(self) -> bool:
-        """Whether part of a frame is kept: a stream that ends now was cut."""
-        return bool(self._missing or self._held)
-
-    @property
-    def missing(self) -> int:
-        """Bytes that the frame which is being read lacks; 0 between frames, and before its size is known."""
-        return self._missing
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """Take some bytes; return the frames they complete, without their sizes.
-
-        A size out of bounds is raised, unless good frames come before it in the same bytes: then those are returned,
-        `failure` says what follows them, and the next call raises it.
-        """
-        if self.failure is not None:
-            raise self.failure
-        frames: list[bytes] = []
-        position, end = 0, len(data)
-        if self._missing:
-            if end < self._missing:
-                self._hold(data)
-                self._missing -= end
-                return frames
-            position = self._missing
-            self._held.append(data[:position])
-            frames.append(b"".join(self._held))
-            self._held, self._missing = [], 0
-        elif self._held:
-            data = bytes(self._held.pop()) + data
-            end = len(data)
-        while end - position >= _SIZE.size:
-            size: int = _SIZE.unpack_from(data, position)[0]
-            if not 0 <= size <= self._max_size:
-                self._fail(size)
-                if frames:
-                    return frames
-                raise self.failure  # type: ignore[misc]
-            self._position += _SIZE.size + size
-            after = position + _SIZE.size + size
-            body = data[position + _SIZE.size : after]
-            if after > end:
-                self._missing = after - end
-                self._held = [body]
-                return frames
-            frames.append(body)
-            position = after
-        if position < end:
-            self._held = [data[position:]]
-        return frames
-
-    def _hold(self, data: bytes) -> None:
-        # Small pieces are put together as they come: an object for each would weigh more than the bytes.
-        if len(data) >= SMALL_PIECE:
-            self._held.append(data)
-        elif isinstance(self._held[-1], bytearray) and len(self._held[-1]) < LARGE_PIECE:
-            self._held[-1] += data
-        else:
-            self._held.append(bytearray(data))
-
-    def _fail(self, size: int) -> None:
-        self._held = []
-        self.failure = FrameTooLargeError(
-            f"a frame of {size} bytes; {self._max_size} is the most that is allowed",
-            offset=self._position,
-            where="frame size",
-        )
 
 
 class RequestPrefix(NamedTuple):

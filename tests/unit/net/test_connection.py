@@ -424,3 +424,19 @@ def test_a_broker_that_accepts_and_says_nothing_is_given_up(loop_factory: LoopFa
             await until(lambda: listener.connection_count == 0, "the connection is closed")
 
     run(loop_factory, story())
+
+
+def test_a_size_that_makes_no_sense_after_a_good_reply_fails_what_is_pending_at_once() -> None:
+    async def story() -> None:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read(10_000)
+            writer.write((4).to_bytes(4, "big") + bytes(4) + (-5).to_bytes(4, "big", signed=True))
+            await writer.drain()
+
+        async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+            host, port = server.sockets[0].getsockname()
+            with pytest.raises(KafkaError):
+                async with asyncio.timeout(5):
+                    await Connection.open(host, port, timeout_ms=60_000)
+
+    asyncio.run(story())

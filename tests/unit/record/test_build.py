@@ -23,6 +23,7 @@ from tests.unit.record.samples import (
     records_of,
     some_fields,
 )
+from tests.unit.record.test_kernels import each_kernel
 
 
 def filled(builder: BatchBuilder, fields: list[Fields]) -> BatchBuilder:
@@ -155,3 +156,32 @@ def test_offsets_and_timestamps_are_whole_numbers(number: Any) -> None:
         Record(0, number, None, b"v")
     with pytest.raises(OverflowError, match="9223372036854775808 does not fit in 64 bits"):
         BatchBuilder().append(2**63, None, b"v")
+
+
+@each_kernel
+def test_room_before_the_records_is_left_alone(kernel: Any) -> None:
+    plain, roomy = kernel.RecordWriter(), kernel.RecordWriter(room=61)
+    for writer in (plain, roomy):
+        for number in range(2_000):
+            writer.append(1_700_000_000_000 + number, b"key", b"v" * (number % 50))
+    assert bytes(roomy.records()) == bytes(plain.records())
+    assert (roomy.size, len(roomy.with_room())) == (plain.size, plain.size + 61)
+    roomy.with_room()[:61] = b"h" * 61
+    assert bytes(roomy.with_room()) == b"h" * 61 + bytes(plain.records())
+
+
+@each_kernel
+@pytest.mark.parametrize("room", [-1, 1025])
+def test_room_that_no_header_takes_is_refused(kernel: Any, room: int) -> None:
+    with pytest.raises(ValueError, match=f"room is {room}"):
+        kernel.RecordWriter(room=room)
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.GZIP])
+def test_a_batch_that_is_built_once_is_the_same_batch(codec: Codec) -> None:
+    builder = BatchBuilder(codec, producer_id=9, producer_epoch=1, base_sequence=5)
+    for number in range(100):
+        builder.append(1_700_000_000_000, None, b"%d" % number)
+    again = builder.build()
+    assert bytes(builder.build_once()) == again
+    Batch(again).check_crc()

@@ -27,6 +27,9 @@ COLUMNS = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key",
 SHARED_ROWS = 1024
 """Rows at first of the arrays that hold one value, which batches have in common: who reads little makes short ones."""
 
+MOST_SHARED_ROWS = 2**22
+"""How long such arrays grow ahead of what is needed: the names of topics in them must stay below 2 GiB."""
+
 Entries = list[Batch | LegacyEntry]
 
 
@@ -144,7 +147,7 @@ class ArrowDecoder:
                 value = constants[field.name]
                 shared = self._shared.get(value)
                 if shared is None or len(shared) < len(batch):
-                    rows = max(len(batch), SHARED_ROWS if shared is None else 2 * len(shared))
+                    rows = max(len(batch), SHARED_ROWS if shared is None else min(2 * len(shared), MOST_SHARED_ROWS))
                     self._shared[value] = shared = _repeated(value, rows)
                 arrays.append(shared[: len(batch)])
             else:

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ottla.client.checks import as_bytes
 from ottla.client.producer._taking_types import Headers, Untaken
-from ottla.ports import SystemClock
 
 if TYPE_CHECKING:
     from ottla.client.producer.batch import PendingBatch
@@ -36,14 +35,14 @@ class Taker(Generic[Kind]):
         kind: type[Kind],
         key_serializer: Callable[[Any], bytes] | None,
         value_serializer: Callable[[Any], bytes] | None,
-        now_ms: Callable[[], int] | None,
+        now_ms: Callable[[], int],
     ) -> None:
         self.routes: dict[str, Routes] = {}
         """Of the topics that are known."""
         self.key_serializer = key_serializer
         self.value_serializer = value_serializer
         self._kind = kind
-        self._now_ms = now_ms or SystemClock().now_ms
+        self._now_ms = now_ms
 
     def take(
         self, topic: str, value: Any, key: Any, partition: int | None, timestamp_ms: int | None, headers: Headers | None

@@ -22,7 +22,7 @@ BATCHES_IN_A_ROW = 4
 PARTIAL_MAX_AGE_MS = 1_000
 """When to look again at a topic of which not all partitions had a leader."""
 
-ROWS_BYTES = 512 * 1024
+ROWS_BYTES = 1_000_000
 """How large batches of rows are made, where that is more than `batch_size`: they are there all at once."""
 
 

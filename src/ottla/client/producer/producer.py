@@ -20,7 +20,7 @@ from ottla.client.producer.sender import Sender
 from ottla.client.producer.taking import Headers, Taker
 from ottla.client.types import RecordMetadata
 from ottla.client.unstopped import warn_unstopped
-from ottla.ports import Chance, Clock, SystemChance, SystemClock
+from ottla.ports import Chance, Clock, SystemChance, system_now_ms
 from ottla.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -113,8 +113,8 @@ class Producer:
         check_serializers(key_serializer, value_serializer)
         self._partitioner = partitioner
         self._chance = chance or SystemChance()
-        self._now_ms = (clock or SystemClock()).now_ms
-        self._taker = Taker(Delivery, key_serializer, value_serializer, None if clock is None else clock.now_ms)
+        self._now_ms = system_now_ms if clock is None else clock.now_ms
+        self._taker = Taker(Delivery, key_serializer, value_serializer, self._now_ms)
         self._cluster: Cluster | None = None
         self._intake: Intake | None = None
         self._starting = asyncio.Lock()

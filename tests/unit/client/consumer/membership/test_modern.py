@@ -177,6 +177,9 @@ def test_a_pattern_that_the_broker_does_not_take_is_matched_here(newest: int) ->
     async def story(broker: FakeGroup, member: Member) -> None:
         broker.create("ordinary")
         broker.create("others")
+        # Right after a heartbeat, so that the failure meets the one with the pattern.
+        beats = len(broker.seen[MODERN])
+        await until(lambda: len(broker.seen[MODERN]) > beats)
         broker.failures[MODERN] = [ErrorCode.INVALID_REGULAR_EXPRESSION] if newest else []
         member.subscription.subscribe(pattern="ord(?!x)")
         await until(lambda: broker.seen[MODERN][-1].subscribed_topic_names == ["orders", "ordinary"])
