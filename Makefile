@@ -54,7 +54,7 @@ group-histories: $(READY)  ## thousands of random histories of groups against th
 spark: $(READY)  ## all tests of Spark, with those that start it anew, and the official connector where Maven is at hand
 	@$(BIN)/python -m pytest -m "long or not long" tests/spark
 
-spark-crash: $(READY)  ## kill drivers, executors and the broker under a pipeline, and look for every record
+spark-crash: $(READY)  ## kill drivers, Python workers and the broker under a pipeline, and look for every record
 	@$(BIN)/python -m tests.spark_crash --points --seeds 10
 
 faults: $(READY)  ## cut, delay and forge what passes between client and broker, a few hundred seeds

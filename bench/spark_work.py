@@ -10,6 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyarrow import dataset
+
+from ottla import TopicPartition
+from ottla.sync import Consumer
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -58,7 +63,8 @@ class Run:
 
 
 class Queries:
-    """The queries of all lines. Each gives the seconds that count, and fails if it did not see all rows."""
+    """The queries of all lines. Each gives the seconds that count, and fails if rows are missing; only `columns` cannot
+    tell, since its sink throws all away."""
 
     def __init__(self, spark: "SparkSession", address: str, folder: Path) -> None:
         self._spark = spark
@@ -95,7 +101,9 @@ class Queries:
         folder = self._folder / f"parquet-{next(self._numbers)}"
         frame = self._read(connector, topic)
         try:
-            return timed(lambda: frame.write.parquet(str(folder)))
+            took = timed(lambda: frame.write.parquet(str(folder)))
+            _check(dataset.dataset(folder, format="parquet").count_rows(), rows)
+            return took
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
@@ -112,7 +120,10 @@ class Queries:
         frame = self._spark.range(rows).selectExpr(
             "CAST(id AS STRING) AS key", f"CAST(rpad(CAST(id AS STRING), {size}, 'value ') AS BINARY) AS value"
         )
-        return timed(frame.write.format(connector).options(**self._servers, topic=topic).mode("append").save)
+        before = self._records_in(topic)
+        took = timed(frame.write.format(connector).options(**self._servers, topic=topic).mode("append").save)
+        _check(self._records_in(topic) - before, rows)
+        return took
 
     # Micro-batches.
 
@@ -121,6 +132,11 @@ class Queries:
         if target is None:
             return self._stream(connector, topic, TINY_ROWS, "noop")
         return self._stream(connector, topic, TINY_ROWS, connector, {**self._servers, "topic": target})
+
+    def _records_in(self, topic: str) -> int:
+        with Consumer(bootstrap_servers=self._servers["kafka.bootstrap.servers"]) as consumer:
+            places = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+            return sum(consumer.end_offsets(places).values())
 
     def _read(self, connector: str, topic: str) -> "DataFrame":
         return self._spark.read.format(connector).options(**self._servers, subscribe=topic).load()
