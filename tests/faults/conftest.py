@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from ottla.testing import TestBroker
-from tests.peers.fixtures import QUICK_GROUPS, broker, name, new_topic
+from tests.peers.fixtures import LASTING, QUICK_GROUPS, broker, name, new_topic
 
 from . import FaultProxy
 from .history import Witness
@@ -16,7 +16,7 @@ __all__ = ["broker", "name", "new_topic"]
 @pytest.fixture(scope="session")
 def ottla() -> Iterator[TestBroker]:
     """One for all tests of a process."""
-    with TestBroker(QUICK_GROUPS) as running:
+    with TestBroker(QUICK_GROUPS | LASTING) as running:
         yield running
 
 

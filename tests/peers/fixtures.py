@@ -25,6 +25,9 @@ QUICK_GROUPS = {
 }
 """Settings that let members of the consumer protocol hear of each other soon."""
 
+LASTING = {"log.retention.ms": "-1"}
+"""Settings for a broker that serves many tests: records with timestamps of long ago stay, however long that takes."""
+
 LONGEST_NAME = 200
 
 
@@ -48,7 +51,7 @@ def broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     pytest runs the tests of one broker together, and ends it before it starts the next.
     """
     is_ottla = request.param == "ottla"
-    started: Broker = TestBroker(QUICK_GROUPS) if is_ottla else KafkaBroker(request.param, QUICK_GROUPS)
+    started: Broker = TestBroker(QUICK_GROUPS | LASTING) if is_ottla else KafkaBroker(request.param, QUICK_GROUPS)
     with started:
         yield started
 

@@ -47,11 +47,13 @@ ONE_NODE: Mapping[str, str] = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
     "auto.create.topics.enable": "true",
+    "log.retention.ms": "-1",
     "broker.session.timeout.ms": "4000",
     "broker.heartbeat.interval.ms": "500",
 }
 """What a cluster of one needs, and what suits tests: nobody waits for members that might still come, nor for long until
-the controller believes that a killed broker is gone and lets it in again."""
+the controller believes that a killed broker is gone and lets it in again; and records with timestamps of long ago stay
+longer than the five minutes until retention looks at them."""
 
 
 class KafkaBroker:

@@ -17,6 +17,7 @@ from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage, Topic
 from ottla.config.broker import BrokerConfig
 from ottla.meta.catalog import Catalog
 from ottla.meta.memory import open_memory
+from ottla.net.serving import ANONYMOUS
 from ottla.record.build import build_batch
 from ottla.record.kernels import Record
 from ottla.sim import HaltedError, SimChance, SimClock, SimDisk, SimLoop
@@ -63,6 +64,8 @@ class Outcome(NamedTuple):
 
 class _Caller:
     peer = "simulated"
+    host = "simulated"
+    principal = ANONYMOUS
     interrupt: Callable[[], object] | None = None
 
 

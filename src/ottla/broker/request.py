@@ -8,6 +8,8 @@ class Caller(Protocol):
     """The connection that a request came on."""
 
     peer: str
+    host: str
+    principal: str
     interrupt: Callable[[], object] | None
 
 

@@ -30,6 +30,9 @@ MOST_FRAMES_WAITING = 8
 MOST_BYTES_WAITING = 4 * 1024 * 1024
 """Beyond either, nothing more is read from a connection until its replies catch up."""
 
+ANONYMOUS = "User:ANONYMOUS"
+"""Somebody of whom nothing is known."""
+
 FRAMES_PER_TURN = 32
 """How many frames of one connection are handled before the event loop looks after the others."""
 
@@ -64,6 +67,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         "host",
         "interrupt",
         "peer",
+        "principal",
     )
 
     _transport: asyncio.Transport
@@ -90,6 +94,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         self.host = ""
         self.peer = ""
         """The client's address, as `host:port`."""
+        self.principal = ANONYMOUS
+        """Who the client is, as access rules name it."""
         self.context: Any = None
         """The handler's own: what it has to remember of this client."""
         self.interrupt: Callable[[], object] | None = None

@@ -15,6 +15,7 @@ from ottla.cluster.image import BrokerImage
 from ottla.config.broker import BrokerConfig
 from ottla.meta.catalog import Catalog
 from ottla.meta.memory import open_memory
+from ottla.net.serving import ANONYMOUS
 from ottla.ports import SystemChance, SystemClock, SystemDisk
 from ottla.record.batch import Batch
 from ottla.record.build import build_batch
@@ -27,8 +28,12 @@ from ottla.wire.schema import schema_of
 NODE_ID = 1
 
 
-class _Caller:
+class Stranger:
+    """Somebody who calls, of whom nothing is known."""
+
     peer = "127.0.0.1:50000"
+    host = "127.0.0.1"
+    principal = ANONYMOUS
     interrupt: Callable[[], object] | None = None
 
 
@@ -73,7 +78,7 @@ class SmallBroker:
 
     def _answer(self, handler: Any, key: int, version: int, body: object) -> Any:
         async def run() -> Any:
-            answer = handler(self.broker, Request(key, version, "client", _Caller(), body))
+            answer = handler(self.broker, Request(key, version, "client", Stranger(), body))
             return await answer if inspect.isawaitable(answer) else answer
 
         return self._loop.run_until_complete(run())

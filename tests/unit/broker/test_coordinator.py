@@ -27,7 +27,7 @@ from ottla.wire.api.offset_fetch import (
     OffsetFetchRequestTopics,
 )
 from ottla.wire.errors import ErrorCode, KafkaError
-from tests.unit.broker.small_broker import SmallBroker
+from tests.unit.broker.small_broker import SmallBroker, Stranger
 
 
 def commit(small: SmallBroker, group_id: str, offset: int, metadata: str = "", topic: str = "t") -> ErrorCode:
@@ -43,11 +43,6 @@ def committed(small: SmallBroker, group_id: str, topic: str = "t") -> int:
     assert response.error_code == 0, ErrorCode(response.error_code)
     offset: int = response.topics[0].partitions[0].committed_offset
     return offset
-
-
-class _Nobody:
-    peer = "127.0.0.1:50000"
-    interrupt: Callable[[], object] | None = None
 
 
 def load_again(small: SmallBroker, group_id: str) -> None:
@@ -295,7 +290,7 @@ def test_a_shard_that_is_asked_hears_first_of_what_has_changed(small: SmallBroke
         asked = OffsetFetchRequestGroup(
             group_id=group_id, topics=[OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
         )
-        request = Request(9, 8, "client", _Nobody(), None)
+        request = Request(9, 8, "client", Stranger(), None)
         answer: Any = small.broker.groups.ask(request, group_id, GroupShard.offset_fetch, asked, str)
         offset: int = answer.topics[0].partitions[0].committed_offset
         return offset

@@ -1,7 +1,7 @@
 """What the runtime of a shard promises, over a real log and with groups that do as they are told."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -18,17 +18,13 @@ from ottla.record import Codec, batches, records
 from ottla.replica.partition import Partition
 from ottla.wire.embedded.offsets_topic import GroupMetadataKey
 from ottla.wire.errors import ErrorCode, KafkaError
+from tests.unit.broker.small_broker import Stranger
 
 CALL = Call(0, "client", "/127.0.0.1", None)
 
 
 def record(name: str) -> Record:
     return tombstone(GroupMetadataKey(group=name))
-
-
-class Caller:
-    peer = "127.0.0.1:50000"
-    interrupt: Callable[[], object] | None = None
 
 
 class Groups:
@@ -86,10 +82,10 @@ class World:
     def _failed(self) -> None:
         self.failures += 1
 
-    def call(self, outcome: Outcome, caller: Caller | None = None, if_too_large: ErrorCode | None = None) -> Any:
+    def call(self, outcome: Outcome, caller: Stranger | None = None, if_too_large: ErrorCode | None = None) -> Any:
         """The answer to a call that has this outcome."""
         return self.shard.execute(
-            lambda _groups, _now, _call: outcome, CALL, caller or Caller(), if_too_large=if_too_large
+            lambda _groups, _now, _call: outcome, CALL, caller or Stranger(), if_too_large=if_too_large
         )
 
     def written(self) -> list[list[bytes]]:
@@ -140,7 +136,7 @@ def test_a_call_may_release_its_own_ticket(world: World) -> None:
 
 def test_a_caller_that_goes_away_waits_no_more_and_its_ticket_may_still_be_released(world: World) -> None:
     async def story() -> None:
-        ticket, caller = Ticket(), Caller()
+        ticket, caller = Ticket(), Stranger()
         joining = asyncio.ensure_future(world.call(Outcome(ticket), caller))
         await asyncio.sleep(0)
         assert caller.interrupt is not None
@@ -252,7 +248,7 @@ def test_a_call_that_fails_unexpectedly_fails_the_shard_and_whoever_waits(world:
         waiting = asyncio.ensure_future(world.call(Outcome(Ticket())))
         await asyncio.sleep(0)
         with pytest.raises(KafkaError, match="COORDINATOR_NOT_AVAILABLE"):
-            world.shard.execute(fail, CALL, Caller())
+            world.shard.execute(fail, CALL, Stranger())
         with pytest.raises(KafkaError, match="COORDINATOR_NOT_AVAILABLE"):
             await waiting
         assert world.failures == 1
