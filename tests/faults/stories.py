@@ -88,15 +88,33 @@ async def send_numbers(producer: Producer, topic: str, sends: Sends, count: int,
             sends.failed[number] = error
 
 
+async def send_one_by_one(producer: Producer, topic: str, sends: Sends, count: int) -> None:
+    """The same, where each record is waited for before the next."""
+    for place in range(count):
+        number, value = sends.next_value()
+        try:
+            metadata = await producer.send_and_wait(topic, value, key=b"key-%d" % (place % KEYS))
+            sends.acknowledged[number] = (metadata.partition, metadata.offset)
+        except KafkaError as error:
+            sends.failed[number] = error
+
+
 async def produce(
-    bootstrap_servers: str, topic: str, sends: Sends, count: int = 200, *, starts: int = 1, **options: Any
+    bootstrap_servers: str,
+    topic: str,
+    sends: Sends,
+    count: int = 200,
+    *,
+    starts: int = 1,
+    send: Callable[[Producer, str, Sends, int], Awaitable[None]] = send_numbers,
+    **options: Any,
 ) -> None:
     """A producer's life: it starts, at the last of so many attempts, sends numbers, and stops."""
     options = {**IMPATIENT, **SMALL_BATCHES, **options}
     producer = Producer(bootstrap_servers=bootstrap_servers, **options)
     await start(producer.start, starts)
     async with producer:
-        await send_numbers(producer, topic, sends, count)
+        await send(producer, topic, sends, count)
 
 
 async def start(begin: Callable[[], Awaitable[object]], attempts: int) -> None:

@@ -50,7 +50,17 @@ from . import (
 )
 from .history import Sends, Witness
 from .rules import QUICK_FAULTS
-from .stories import IMPATIENT, PARTITIONS, SMALL_BATCHES, check_log, explained, produce, run, send_numbers
+from .stories import (
+    IMPATIENT,
+    PARTITIONS,
+    SMALL_BATCHES,
+    check_log,
+    explained,
+    produce,
+    run,
+    send_numbers,
+    send_one_by_one,
+)
 
 COUNT = 200
 TOPIC = "numbers"
@@ -113,6 +123,18 @@ def test_a_cut_anywhere_loses_nothing_and_repeats_nothing(
             stir(proxy)
         sends = tell()
         assert not sends.failed, proxy.report()
+        rule.wait()
+
+
+@pytest.mark.parametrize("action", every_cut(), ids=str)
+def test_a_cut_anywhere_does_no_harm_to_records_that_are_waited_for_one_by_one(
+    proxy: FaultProxy, tell: Tell, action: Action
+) -> None:
+    # The second and third of each partition take the short way; there are three partitions.
+    for nth in (2, 5, 8):
+        proxy.calm()
+        rule = proxy.on("Produce", action, nth=nth)
+        assert not tell(send=send_one_by_one).failed, proxy.report()
         rule.wait()
 
 

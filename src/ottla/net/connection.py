@@ -21,7 +21,7 @@ from ottla.net.sending import write_all
 from ottla.wire import api
 from ottla.wire.api.api_versions import ApiVersionsRequest
 from ottla.wire.errors import ErrorCode, KafkaError, ProtocolError
-from ottla.wire.frame import decode_response, encode_request
+from ottla.wire.frame import decode_response, encode_request, frame_of
 from ottla.wire.schema import schema_of
 
 LARGEST_CORRELATION_ID = 2**31 - 1
@@ -81,6 +81,9 @@ class RequestTimedOutError(KafkaError):
 Then = Callable[[Any, KafkaError | None], None]
 """What is called with a response, or with None and why there is none."""
 
+Glance = Callable[[bytes | bytearray], Any]
+"""What recognises a reply that is as expected, without decoding it; None for any other."""
+
 
 class _Pending(NamedTuple):
     key: int
@@ -88,6 +91,7 @@ class _Pending(NamedTuple):
     then: Then
     deadline: float
     timeout_ms: int
+    glance: Glance | None
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -216,6 +220,17 @@ class Connection(asyncio.BufferedProtocol):
             version = self.version_of(type(message))
         self._post(message, version, self._timeout_ms if timeout_ms is None else timeout_ms, then)
 
+    def post_encoded(self, request: type[Any], version: int, body: bytes, glance: Glance, then: Then) -> None:
+        """The same for a request whose body is encoded already. If `glance` recognises the reply, what it makes of it
+        is the response; otherwise the reply is decoded as any other."""
+        if self._lost is not None:
+            raise ConnectionLostError(self._lost)
+        correlation_id = self._next_correlation_id()
+        frame = frame_of(request, version, body, correlation_id=correlation_id, client_id=self._client_id)
+        self._transport.write(frame)
+        self._last_used = self._loop.time()
+        self._expect(correlation_id, request, version, self._timeout_ms, then, glance)
+
     async def tell(self, message: object, *, version: int | None = None) -> None:
         """Send a request that gets no reply, which is Produce with acks=0 alone."""
         if version is None:
@@ -244,10 +259,14 @@ class Connection(asyncio.BufferedProtocol):
     def _write(self, message: object, version: int) -> int:
         if self._lost is not None:
             raise ConnectionLostError(self._lost)
-        self._correlation_id = (self._correlation_id + 1) & LARGEST_CORRELATION_ID
-        buffers = encode_request(message, version, correlation_id=self._correlation_id, client_id=self._client_id)
+        correlation_id = self._next_correlation_id()
+        buffers = encode_request(message, version, correlation_id=correlation_id, client_id=self._client_id)
         write_all(self._transport, buffers)
         self._last_used = self._loop.time()
+        return correlation_id
+
+    def _next_correlation_id(self) -> int:
+        self._correlation_id = (self._correlation_id + 1) & LARGEST_CORRELATION_ID
         return self._correlation_id
 
     def _send(self, message: object, version: int, timeout_ms: int) -> "asyncio.Future[Any]":
@@ -256,11 +275,21 @@ class Connection(asyncio.BufferedProtocol):
         return future
 
     def _post(self, message: object, version: int, timeout_ms: int, then: Then) -> None:
-        correlation_id = self._write(message, version)
-        key = schema_of(type(message)).key
+        self._expect(self._write(message, version), type(message), version, timeout_ms, then)
+
+    def _expect(
+        self,
+        correlation_id: int,
+        request: type[Any],
+        version: int,
+        timeout_ms: int,
+        then: Then,
+        glance: Glance | None = None,
+    ) -> None:
+        key = schema_of(request).key
         assert key is not None
         deadline = self._last_used + timeout_ms / 1000
-        self._pending[correlation_id] = _Pending(key, version, then, deadline, timeout_ms)
+        self._pending[correlation_id] = _Pending(key, version, then, deadline, timeout_ms, glance)
         # Deadlines mostly come in order, so that one timer for the next of them serves all.
         if self._timer is None or deadline < self._timer.when():
             self._set_timer(deadline)
@@ -338,6 +367,11 @@ class Connection(asyncio.BufferedProtocol):
         if pending is None:
             log.warning("%s answered a request that is not pending, %d; ignored", self.broker, correlation_id)
             return
+        if pending.glance is not None:
+            recognised = pending.glance(frame)
+            if recognised is not None:
+                self._tell(pending.then, recognised, None)
+                return
         try:
             if pending.key == API_VERSIONS and not self.offer:
                 response = decode_offer(frame, pending.version)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from crc32c import crc32c
 
-from ottla.record._kernel_types import LARGEST_SECTION, Buffer
+from ottla.record._kernel_types import LARGEST_SECTION, Buffer, Headers
 from ottla.record.batch import (
     CHECKED,
     CONTROL,
@@ -150,6 +150,26 @@ class BatchBuilder(RecordWriter):
                 f"a batch of {self.count} records from offset {self.base_offset} on cannot end at {last_offset}"
             )
         return delta
+
+
+def build_single(
+    timestamp: int, key: bytes | None, value: bytes | None, headers: Headers, producer: tuple[int, int], sequence: int
+) -> memoryview:
+    """A batch of one record, uncompressed, from a producer of this id and epoch: what a builder makes, sooner.
+
+    >>> single = build_single(5, None, b"a", (), (9, 0), 17)
+    >>> builder = BatchBuilder(producer_id=9, producer_epoch=0, base_sequence=17)
+    >>> builder.append(5, None, b"a")
+    0
+    >>> bytes(single) == builder.build()
+    True
+    """
+    writer = RecordWriter(room=HEADER_SIZE)
+    writer.append(timestamp, key, value, headers)
+    batch = writer.with_room()
+    CHECKED.pack_into(batch, UNCHECKED.size, 0, 0, timestamp, timestamp, *producer, sequence, 1)
+    UNCHECKED.pack_into(batch, 0, 0, len(batch) - LENGTH_END, -1, 2, crc32c(batch[UNCHECKED.size :]))
+    return batch
 
 
 def build_batch(

@@ -12,6 +12,7 @@ from ottla.client.producer.memory import Memory
 from ottla.client.producer.options import ProducerOptions
 from ottla.client.types import TopicPartition
 from ottla.record import BatchBuilder
+from ottla.record._kernel_types import Buffer
 from ottla.record.batch import HEADER_SIZE
 from ottla.wire.errors import KafkaError
 
@@ -166,6 +167,11 @@ class Accumulator:
             raise MessageSizeTooLargeError(f"a record to {partition} takes {size} bytes, above {name} = {limit}")
         return max(size, HEADER_SIZE + builder.limit)
 
+    @property
+    def takes_more(self) -> bool:
+        """Whether records are taken still."""
+        return self._refusal is None
+
     async def wait_for_memory(self, size: int) -> None:
         """Take memory for a new batch, as soon as there is some."""
         # What lingers holds the memory that is waited for.
@@ -192,6 +198,16 @@ class Accumulator:
             self._lingering.append((now + linger_ms / 1000, queue, batch))
             if self._timer is None:
                 self._timer = asyncio.get_running_loop().call_later(linger_ms / 1000, self._linger_over)
+        return batch
+
+    def begin_single(self, queue: PartitionQueue, data: Buffer, now: float) -> PendingBatch:
+        """The batch of a record that leaves by itself, and for which memory is taken."""
+        self._serial += 1
+        batch = PendingBatch.single(
+            queue, data, serial=self._serial, deadline=now + self._options.delivery_timeout_ms / 1000
+        )
+        queue.bytes_closed += len(data)
+        self.unsettled[batch] = None
         return batch
 
     def grow(self, queue: PartitionQueue) -> bool:

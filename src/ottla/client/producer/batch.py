@@ -55,12 +55,13 @@ class PendingBatch:
     )
 
     def __init__(
-        self, queue: "PartitionQueue", builder: BatchBuilder, *, serial: int, deadline: float, charged: int
+        self, queue: "PartitionQueue", builder: BatchBuilder | None, *, serial: int, deadline: float, charged: int
     ) -> None:
         self.queue = queue
         self.partition = queue.partition
-        self.builder: BatchBuilder | None = builder
-        self.append = builder.append
+        self.builder = builder
+        if builder is not None:
+            self.append = builder.append
         self.data: Buffer | None = None
         """The batch as it is sent, once it has left for the first time."""
         self.serial = serial
@@ -93,6 +94,15 @@ class PendingBatch:
         self._count = 0
         self._parts: tuple[PendingBatch, PendingBatch] | None = None
         self._waiters: list[tuple[int, asyncio.Future[None]]] = []
+
+    @classmethod
+    def single(cls, queue: "PartitionQueue", data: Buffer, *, serial: int, deadline: float) -> "PendingBatch":
+        """A batch of one record, as it is sent."""
+        batch = cls(queue, None, serial=serial, deadline=deadline, charged=len(data))
+        batch.data = data
+        batch.ripe = True
+        batch._count = 1
+        return batch
 
     @property
     def count(self) -> int:

@@ -51,8 +51,7 @@ class Intake:
         check_topic(topic)
         routes = self.routes.get(topic)
         if routes is not None and self._cluster.picture.topics.get(topic) is routes.topic:
-            age_ms = (asyncio.get_running_loop().time() - routes.topic.seen_at) * 1000
-            if age_ms < (self._options.metadata_max_age_ms if routes.is_complete else PARTIAL_MAX_AGE_MS):
+            if self._is_fresh(routes, asyncio.get_running_loop().time()):
                 return routes
             if not routes.is_complete:
                 # Partitions that have no leader yet would be passed over until the next look.
@@ -74,6 +73,17 @@ class Intake:
         elif routes.topic is not found:
             routes.take(found)
         return routes
+
+    def known_now(self, topic: str, now: float) -> Routes | None:
+        """What is known of a topic, if that is up to date."""
+        routes = self.routes.get(topic)
+        if routes is None or self._cluster.picture.topics.get(topic) is not routes.topic:
+            return None
+        return routes if self._is_fresh(routes, now) else None
+
+    def _is_fresh(self, routes: Routes, now: float) -> bool:
+        max_age_ms = self._options.metadata_max_age_ms if routes.is_complete else PARTIAL_MAX_AGE_MS
+        return (now - routes.topic.seen_at) * 1000 < max_age_ms
 
     async def _looked_up_again(self, topic: str) -> Routes:
         """What is known of a topic that may have got more partitions."""

@@ -263,9 +263,20 @@ class Producer:
         >>> run(lambda producer: producer.send_and_wait("orders", b"two apples", timestamp_ms=1_700_000_000_000))
         RecordMetadata(topic='orders', partition=0, offset=0, timestamp=1700000000000, timestamp_type=0)
         """
-        delivery = await self.send(topic, value, key, partition, timestamp_ms, headers)
-        self._running.hasten()
-        self._taking.turn_given()
+        if headers is not None and not isinstance(headers, (list, tuple)):
+            headers = header_list(headers)
+        sender, intake = self._running, self._taking
+        try:
+            taken = self._taker.take(topic, value, key, partition, timestamp_ms, headers)
+            if isinstance(taken, Delivery):
+                delivery = taken
+            else:
+                delivery = sender.express.take(taken, intake) or await intake.add(*taken)
+        except (TypeError, OverflowError):
+            check_record(topic, 0 if timestamp_ms is None else timestamp_ms, headers or ())
+            raise
+        sender.hasten()
+        intake.turn_given()
         return await delivery
 
     async def send_arrow(

@@ -16,8 +16,10 @@ from ottla.client.cluster import Cluster
 from ottla.client.picture import NO_LEADER
 from ottla.client.producer.accumulator import Accumulator, PartitionQueue
 from ottla.client.producer.batch import PendingBatch
+from ottla.client.producer.express import Express
 from ottla.client.producer.idempotence import NOBODY
 from ottla.client.producer.identity import obtain_identity
+from ottla.client.producer.lane import Lane
 from ottla.client.producer.options import ProducerOptions
 from ottla.client.producer.outcomes import Outcomes
 from ottla.client.producer.request import (
@@ -36,22 +38,6 @@ from ottla.wire.errors import KafkaError
 log = logging.getLogger(__name__)
 
 
-class _Lane:
-    """The way to one broker."""
-
-    __slots__ = ("busy", "connection", "in_flight", "node_id", "ready", "version")
-
-    def __init__(self, node_id: int) -> None:
-        self.node_id = node_id
-        self.ready: deque[PartitionQueue] = deque()
-        self.connection: Connection | None = None
-        self.version = 0
-        """Of Produce, the latest that both sides have."""
-        self.in_flight = 0
-        self.busy = False
-        """Whether a task has to be done before anything can be sent."""
-
-
 class Sender:
     """Sends what an accumulator holds, and settles it."""
 
@@ -64,7 +50,11 @@ class Sender:
         self.identity = NOBODY
         """The newest of this producer; nobody if it is not idempotent."""
         self._ready: deque[PartitionQueue] = deque()
-        self._lanes: dict[int, _Lane] = {}
+        self._lanes: dict[int, Lane] = {}
+        self.express = Express(
+            cluster, options, self.accumulator, self._outcomes, self._lanes, self._serve, self._answered
+        )
+        """For a record that is waited for."""
         self._leaderless: list[PartitionQueue] = []
         self._nameless: list[PartitionQueue] = []
         self._tasks: set[asyncio.Task[None]] = set()
@@ -128,14 +118,14 @@ class Sender:
             queue.listed = True
             lane = self._lanes.get(leader.node_id)
             if lane is None:
-                lane = self._lanes[leader.node_id] = _Lane(leader.node_id)
+                lane = self._lanes[leader.node_id] = Lane(leader.node_id)
             lane.ready.append(queue)
 
-    def _serve(self, lane: _Lane) -> None:
+    def _serve(self, lane: Lane) -> None:
         most = self._options.max_in_flight_requests_per_connection
         while lane.ready and not lane.busy and lane.in_flight < most:
-            connection = lane.connection
-            if connection is None or connection.closed or connection.idle_ms > self._options.connections_max_idle_ms:
+            connection = lane.open_connection(self._options)
+            if connection is None:
                 lane.busy = True
                 self._start(self._connect(lane))
                 return
@@ -143,7 +133,7 @@ class Sender:
             if taken:
                 self._send(lane, connection, taken)
 
-    def _take(self, lane: _Lane) -> list[PendingBatch]:
+    def _take(self, lane: Lane) -> list[PendingBatch]:
         """The next batch of each queue, as many as a request holds."""
         taken: list[PendingBatch] = []
         size = 0
@@ -196,7 +186,7 @@ class Sender:
         batch.seal(sequences.identity, sequences.take(batch.count))
         return True
 
-    def _send(self, lane: _Lane, connection: Connection, taken: list[PendingBatch]) -> None:
+    def _send(self, lane: Lane, connection: Connection, taken: list[PendingBatch]) -> None:
         picture = self._cluster.picture
         version = version_for(lane.version, taken, picture)
         parts: list[tuple[PendingBatch, Buffer]] = []
@@ -221,7 +211,7 @@ class Sender:
         lane.in_flight += 1
 
     async def _tell(
-        self, lane: _Lane, connection: Connection, request: ProduceRequest, version: int, sent: Sent
+        self, lane: Lane, connection: Connection, request: ProduceRequest, version: int, sent: Sent
     ) -> None:
         try:
             await connection.tell(request, version=version)
@@ -237,7 +227,7 @@ class Sender:
     # From answers to queues.
 
     def _answered(
-        self, lane: _Lane, version: int, sent: Sent, response: ProduceResponse, error: KafkaError | None
+        self, lane: Lane, version: int, sent: Sent, response: ProduceResponse, error: KafkaError | None
     ) -> None:
         lane.in_flight -= 1
         if self._closed:
@@ -268,12 +258,12 @@ class Sender:
         if not task.cancelled() and task.exception() is not None:
             log.error("sending stopped short", exc_info=task.exception())
 
-    def _free(self, lane: _Lane) -> None:
+    def _free(self, lane: Lane) -> None:
         lane.busy = False
         if not self._closed:
             self._serve(lane)
 
-    async def _connect(self, lane: _Lane) -> None:
+    async def _connect(self, lane: Lane) -> None:
         lane.connection = None
         try:
             connection = await self._cluster.broker(lane.node_id)
