@@ -33,10 +33,11 @@ READERS = (
 OTHERS = ("ottla.client.ranges", "ottla.client.table", "ottla.sync")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Say which tests should share a process when there are several: those that share what is slow to start.
 
-    That is one Spark, and one broker of each release of Kafka; everything else stays together module by module.
+    That is one Spark, Java's clients, and one broker of each release of Kafka; everything else stays together module by module.
     """
     for item in items:
         item.add_marker(pytest.mark.xdist_group(_group_of(item)))
@@ -45,6 +46,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _group_of(item: pytest.Item) -> str:
     if item.path.parent.name == "spark":
         return "spark"
+    if item.path.parent.name == "interop" and "java" in item.path.stem:
+        return "java"
     broker = getattr(getattr(item, "callspec", None), "params", {}).get("broker")
     return item.nodeid.partition("::")[0] if broker in (None, "ottla") else f"kafka {broker}"
 

@@ -21,7 +21,7 @@ from ottla.net.sending import write_all
 from ottla.wire import api
 from ottla.wire.api.api_versions import ApiVersionsRequest
 from ottla.wire.errors import ErrorCode, KafkaError, ProtocolError
-from ottla.wire.frame import decode_response, encode_request, frame_of
+from ottla.wire.frame import decode_response, encode_request
 from ottla.wire.schema import schema_of
 
 LARGEST_CORRELATION_ID = 2**31 - 1
@@ -179,6 +179,11 @@ class Connection(asyncio.BufferedProtocol):
         self.offer = offer
 
     @property
+    def client_id(self) -> str | None:
+        """What this client calls itself."""
+        return self._client_id
+
+    @property
     def closed(self) -> bool:
         """Whether the connection can no longer be used."""
         return self._lost is not None
@@ -220,13 +225,18 @@ class Connection(asyncio.BufferedProtocol):
             version = self.version_of(type(message))
         self._post(message, version, self._timeout_ms if timeout_ms is None else timeout_ms, then)
 
-    def post_encoded(self, request: type[Any], version: int, body: bytes, glance: Glance, then: Then) -> None:
-        """The same for a request whose body is encoded already. If `glance` recognises the reply, what it makes of it
-        is the response; otherwise the reply is decoded as any other."""
+    def next_correlation_id(self) -> int:
+        """The number of a request that is encoded by somebody else, for `post_frame`."""
+        self._correlation_id = (self._correlation_id + 1) & LARGEST_CORRELATION_ID
+        return self._correlation_id
+
+    def post_frame(
+        self, frame: bytes, correlation_id: int, request: type[Any], version: int, glance: Glance, then: Then
+    ) -> None:
+        """What `post` does, for a request that is encoded already, under a number from here. If `glance` recognises the
+        reply, what it makes of it is the response; otherwise the reply is decoded as any other."""
         if self._lost is not None:
             raise ConnectionLostError(self._lost)
-        correlation_id = self._next_correlation_id()
-        frame = frame_of(request, version, body, correlation_id=correlation_id, client_id=self._client_id)
         self._transport.write(frame)
         self._last_used = self._loop.time()
         self._expect(correlation_id, request, version, self._timeout_ms, then, glance)
@@ -259,15 +269,11 @@ class Connection(asyncio.BufferedProtocol):
     def _write(self, message: object, version: int) -> int:
         if self._lost is not None:
             raise ConnectionLostError(self._lost)
-        correlation_id = self._next_correlation_id()
+        correlation_id = self.next_correlation_id()
         buffers = encode_request(message, version, correlation_id=correlation_id, client_id=self._client_id)
         write_all(self._transport, buffers)
         self._last_used = self._loop.time()
         return correlation_id
-
-    def _next_correlation_id(self) -> int:
-        self._correlation_id = (self._correlation_id + 1) & LARGEST_CORRELATION_ID
-        return self._correlation_id
 
     def _send(self, message: object, version: int, timeout_ms: int) -> "asyncio.Future[Any]":
         future = self._loop.create_future()

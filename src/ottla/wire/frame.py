@@ -75,12 +75,6 @@ def encode_request(message: object, version: int, *, correlation_id: int, client
     return _frame(header, message, version)
 
 
-def frame_of(request: type[Any], version: int, body: bytes, *, correlation_id: int, client_id: str | None) -> bytes:
-    """A request as a frame whose body is encoded already."""
-    header = _request_header(schema_of(request), version, correlation_id, client_id)
-    return b"".join((_SIZE.pack(len(header) + len(body)), header, body))
-
-
 def _request_header(schema: Schema, version: int, correlation_id: int, client_id: str | None) -> bytes:
     """What the codec of `RequestHeader` makes, sooner: it is done for every request."""
     prefix = _PREFIX.pack(schema.key, version, correlation_id)

@@ -7,10 +7,10 @@ the usual way: if it shows before, `take` declines; if it shows in the answer, t
 import asyncio
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from ottla.client.cluster import Cluster
-from ottla.client.picture import NO_TOPIC_ID
+from ottla.client.picture import NO_TOPIC_ID, Leader, Topic
 from ottla.client.producer._taking_types import Untaken
 from ottla.client.producer.accumulator import Accumulator, PartitionQueue
 from ottla.client.producer.batch import Delivery, PendingBatch
@@ -53,61 +53,53 @@ class Express:
         self._loop = asyncio.get_running_loop()
         # Others might join a batch that lingers, and compressing may take long.
         self._possible = not options.linger_ms and not options.codec and options.required_acks != 0
-        self._requests: dict[PartitionQueue, SingleProduce] = {}
+        self._ways: dict[PartitionQueue, _Way] = {}
 
     def take(self, record: Untaken, intake: Intake) -> Delivery | None:
         """Send a record now; None if it has to take the usual way."""
         queue, now = record.queue, self._loop.time()
-        if not self._possible or queue is None:
+        if not self._possible or queue is None or not self._accumulator.takes_more:
             return None
         routes = intake.known_now(record.topic, now)
         if routes is None:
             return None
         if record.partition is None and routes.is_free(record.key):
             queue = routes.stick()
-        lane = self._open_lane(queue)
-        if lane is None:
-            return None
-        connection = lane.open_connection(self._options)
-        request = self._request_for(queue, lane)
-        if connection is None or request is None:
-            return None
-        batch = self._begin(record, queue, now)
-        if batch is None:
+        way = None if _is_busy(queue) else self._way(queue, routes.topic)
+        batch = None if way is None else self._begin(record, queue, now)
+        if way is None or batch is None:
             return None
         queue.in_flight.append(batch)
-        queue.node_id = lane.node_id
-        self._post(batch, request, lane, connection)
+        queue.node_id = way.lane.node_id
+        self._post(batch, way)
         return Delivery(batch, 0, record.timestamp_ms)
 
-    def _open_lane(self, queue: PartitionQueue) -> Lane | None:
-        """The way to a queue's leader, if both are idle enough."""
-        if queue.listed or queue.waiting or queue.in_flight or queue.returned or queue.resting:
+    def _way(self, queue: PartitionQueue, topic: Topic) -> "_Way | None":
+        """How to get to a queue's leader, if that can be said at once."""
+        leader = topic.leaders.get(queue.partition.partition)
+        way = self._ways.get(queue)
+        if way is None or not way.is_as_it_was(topic, leader):
+            way = None if leader is None else self._find_way(queue, topic, leader)
+        if way is None or way.lane.busy or way.lane.ready or way.lane.open_connection(self._options) is None:
             return None
-        sequences = queue.sequences
-        if (sequences is not None and sequences.broken) or not self._accumulator.takes_more:
-            return None
-        leader = self._cluster.picture.leader(queue.partition)
-        lane = None if leader is None else self._lanes.get(leader.node_id)
-        if lane is None or lane.busy or lane.ready:
-            return None
-        return lane if lane.in_flight < self._options.max_in_flight_requests_per_connection else None
+        return way if way.lane.in_flight < self._options.max_in_flight_requests_per_connection else None
 
-    def _request_for(self, queue: PartitionQueue, lane: Lane) -> SingleProduce | None:
-        topic_id = self._cluster.picture.topic_id(queue.partition.topic)
-        version = lane.version if topic_id != NO_TOPIC_ID else min(lane.version, LAST_VERSION_WITH_NAMES)
+    def _find_way(self, queue: PartitionQueue, topic: Topic, leader: Leader) -> "_Way | None":
+        lane = self._lanes.get(leader.node_id)
+        if lane is None or lane.connection is None:
+            return None
+        version = lane.version if topic.topic_id != NO_TOPIC_ID else min(lane.version, LAST_VERSION_WITH_NAMES)
         if version < FIRST_VERSION:
             return None
-        found = self._requests.get(queue)
-        if found is None or found.version != version or found.topic_id != topic_id:
-            options = self._options
-            found = self._requests[queue] = SingleProduce(
-                queue.partition,
-                topic_id,
-                version=version,
-                acks=options.required_acks,
-                timeout_ms=options.request_timeout_ms,
-            )
+        request = SingleProduce(
+            queue.partition,
+            topic.topic_id,
+            version=version,
+            acks=self._options.required_acks,
+            timeout_ms=self._options.request_timeout_ms,
+            client_id=lane.connection.client_id,
+        )
+        found = self._ways[queue] = _Way(topic, leader, lane, lane.connection, request)
         return found
 
     def _begin(self, record: Untaken, queue: PartitionQueue, now: float) -> PendingBatch | None:
@@ -126,25 +118,49 @@ class Express:
             batch.identity, batch.sequence = identity, sequences.take(1)
         return batch
 
-    def _post(self, batch: PendingBatch, request: SingleProduce, lane: Lane, connection: Connection) -> None:
+    def _post(self, batch: PendingBatch, way: "_Way") -> None:
         assert batch.data is not None
-        then = partial(self._told, lane, request, batch)
+        request, connection = way.request, way.connection
+        number = connection.next_correlation_id()
+        frame = request.frame(batch.data, number)
+        then = partial(self._told, way, batch)
         try:
-            connection.post_encoded(ProduceRequest, request.version, request.body(batch.data), request.glance, then)
+            connection.post_frame(frame, number, ProduceRequest, request.version, request.glance, then)
         except ConnectionLostError as error:
             self._outcomes.come_back(batch, error, doubtful=False)
         else:
-            lane.in_flight += 1
+            way.lane.in_flight += 1
         self._outcomes.watch_deadlines()
 
-    def _told(
-        self, lane: Lane, request: SingleProduce, batch: PendingBatch, response: Any, error: KafkaError | None
-    ) -> None:
+    def _told(self, way: "_Way", batch: PendingBatch, response: Any, error: KafkaError | None) -> None:
+        lane, request = way.lane, way.request
         if isinstance(response, Written):
             lane.in_flight -= 1
             self._outcomes.written(batch, response.base_offset, response.append_time)
-            self._serve(lane)
+            if lane.ready:
+                self._serve(lane)
             return
         topic, index = batch.partition
         name = request.topic_id if request.version > LAST_VERSION_WITH_NAMES else topic
         self._answered(lane, request.version, {(name, index): batch}, response, error)
+
+
+class _Way(NamedTuple):
+    """How to get to the leader of a partition, as long as nothing of this has changed."""
+
+    topic: Topic
+    leader: Leader
+    lane: Lane
+    connection: Connection
+    request: SingleProduce
+
+    def is_as_it_was(self, topic: Topic, leader: Leader | None) -> bool:
+        """Whether it leads there still."""
+        return self.leader is leader and self.topic is topic and self.lane.connection is self.connection
+
+
+def _is_busy(queue: PartitionQueue) -> bool:
+    """Whether anything of a partition is under way already, or has to wait."""
+    if queue.listed or queue.waiting or queue.in_flight or queue.returned or queue.resting:
+        return True
+    return queue.sequences is not None and queue.sequences.broken

@@ -71,7 +71,8 @@ class Outcomes:
             queue.sequences.confirm(batch)
         if not batch.settled:
             self._accumulator.settle(batch, None, base_offset, append_time)
-        self.resume(queue)
+        if queue.waiting or queue.returned:
+            self.resume(queue)
 
     def refused(self, batch: PendingBatch, answer: Answer, endpoints: Sequence[NodeEndpoint]) -> None:
         """A broker has answered with an error."""

@@ -271,7 +271,10 @@ class Producer:
             if isinstance(taken, Delivery):
                 delivery = taken
             else:
-                delivery = sender.express.take(taken, intake) or await intake.add(*taken)
+                express = sender.express.take(taken, intake)
+                if express is not None:
+                    return await express
+                delivery = await intake.add(*taken)
         except (TypeError, OverflowError):
             check_record(topic, 0 if timestamp_ms is None else timestamp_ms, headers or ())
             raise

@@ -17,11 +17,17 @@ from ottla.wire.api.produce import (
     TopicProduceResponse,
 )
 from ottla.wire.compile import encode
+from ottla.wire.frame import encode_request
+from ottla.wire.schema import schema_of
 from ottla.wire.varint import encode_uvarint
 
 FIRST_VERSION = 10
 """The first whose reply ends as `_AFTER_NUMBERS` says, and whose request ends in three counts of tagged fields."""
 
+_KEY = schema_of(ProduceRequest).key
+_START = Struct(">ihhi")
+"""Size, key, version, correlation id."""
+_SIZE_SIZE = 4
 _TAG_COUNTS = 3
 _NUMBERS = Struct(">qqq")
 """Base offset, append time, start offset."""
@@ -40,29 +46,43 @@ class Written(NamedTuple):
 class SingleProduce:
     """The requests for one partition, and the replies that say that all is well.
 
-    >>> single = SingleProduce(TopicPartition("orders", 2), bytes(16), version=12, acks=-1, timeout_ms=30_000)
-    >>> single.body(b"a batch") == encode(single._request(b"a batch"), 12)
-    True
+    >>> orders = TopicPartition("orders", 2)
+    >>> single = SingleProduce(orders, bytes(16), version=12, acks=-1, timeout_ms=30_000, client_id="me")
+    >>> len(single.frame(b"a batch", correlation_id=7))
+    48
     """
 
-    def __init__(self, partition: TopicPartition, topic_id: bytes, *, version: int, acks: int, timeout_ms: int) -> None:
+    def __init__(
+        self,
+        partition: TopicPartition,
+        topic_id: bytes,
+        *,
+        version: int,
+        acks: int,
+        timeout_ms: int,
+        client_id: str | None,
+    ) -> None:
         assert version >= FIRST_VERSION, f"version {version} has another form"
         self._partition = partition
         self.topic_id = topic_id
         self.version = version
         self._acks = acks
         self._timeout_ms = timeout_ms
-        whole = encode(self._request(b""), version)
-        self._before, self._after = whole[: -_TAG_COUNTS - 1], whole[-_TAG_COUNTS:]
+        whole = b"".join(encode_request(self._request(b""), version, correlation_id=0, client_id=client_id))
+        self._before, self._after = whole[_START.size : -_TAG_COUNTS - 1], whole[-_TAG_COUNTS:]
+        self._size = len(whole) - _SIZE_SIZE - 1
         usual = b"\0" + encode(self._response(), version)
         self._usual_end = usual[-_AFTER_NUMBERS.size :]
         self._usual_start = usual[: -_NUMBERS.size - _AFTER_NUMBERS.size]
         self._usual_size = _CORRELATION_ID_SIZE + len(usual)
         self._numbers_at = self._usual_size - _NUMBERS.size - _AFTER_NUMBERS.size
 
-    def body(self, batch: Buffer) -> bytes:
-        """The request without its header."""
-        return b"".join((self._before, encode_uvarint(len(batch) + 1), batch, self._after))
+    def frame(self, batch: Buffer, correlation_id: int) -> bytes:
+        """The request with this batch."""
+        length = encode_uvarint(len(batch) + 1)
+        size = self._size + len(length) + len(batch)
+        start = _START.pack(size, _KEY, self.version, correlation_id)
+        return b"".join((start, self._before, length, batch, self._after))
 
     def glance(self, frame: bytes | bytearray) -> Written | None:
         """What a reply says, if it is the usual one: the batch is written, and nothing delays us."""

@@ -20,6 +20,7 @@ from ottla.wire.api.produce import (
     TopicProduceResponse,
 )
 from ottla.wire.compile import encode
+from ottla.wire.frame import encode_request
 from ottla.wire.schema import schema_of
 
 VERSIONS = range(FIRST_VERSION, schema_of(ProduceRequest).versions.last + 1)
@@ -34,7 +35,7 @@ def good(**changes: Any) -> PartitionProduceResponse:
 
 
 def single(version: int) -> SingleProduce:
-    return SingleProduce(PARTITION, TOPIC_ID, version=version, acks=-1, timeout_ms=1234)
+    return SingleProduce(PARTITION, TOPIC_ID, version=version, acks=-1, timeout_ms=1234, client_id="me")
 
 
 def reply(version: int, answer: PartitionProduceResponse | None = None, **fields: Any) -> bytes:
@@ -49,7 +50,9 @@ def test_a_request_is_what_the_codec_makes(version: int, size: int) -> None:
     data = TopicProduceData(
         name="orders", topic_id=TOPIC_ID, partition_data=[PartitionProduceData(index=3, records=batch)]
     )
-    assert single(version).body(batch) == encode(ProduceRequest(acks=-1, timeout_ms=1234, topic_data=[data]), version)
+    request = ProduceRequest(acks=-1, timeout_ms=1234, topic_data=[data])
+    made = b"".join(encode_request(request, version, correlation_id=2**31 - 1, client_id="me"))
+    assert single(version).frame(batch, 2**31 - 1) == made
 
 
 @pytest.mark.parametrize("version", VERSIONS)
