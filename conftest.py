@@ -37,7 +37,7 @@ OTHERS = ("ottla.client.ranges", "ottla.client.table", "ottla.sync")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Say which tests should share a process when there are several: those that share what is slow to start.
 
-    That is one Spark, Java's clients, and one broker of each release of Kafka; everything else stays together module by module.
+    That is one Spark, Java's clients, and one broker of each release of Kafka; all else stays together by module.
     """
     for item in items:
         item.add_marker(pytest.mark.xdist_group(_group_of(item)))
