@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-PYTEST_ARGS ?= -n 4 --dist loadgroup
+PYTEST_ARGS ?= -n 4 --dist loadscope
 
 .PHONY: help demo test check unit setup conformance fuzz crash power-cut group-histories spark spark-crash faults \
 	bench-client bench-spark bench-codec bench-growth bench-groups clean

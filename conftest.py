@@ -33,23 +33,36 @@ READERS = (
 OTHERS = ("ottla.client.ranges", "ottla.client.table", "ottla.sync")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which tests should share a process when there are several: those that share what is slow to start.
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Where several processes run the tests, have those share one that share what is slow to start.
 
     That is one Spark, Java's clients, and one broker of each release of Kafka; all else stays together by module.
     """
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group_of(item)))
+    from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
+
+    class Together(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return group_of(nodeid)
+
+    return Together(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
-def _group_of(item: pytest.Item) -> str:
-    if item.path.parent.name == "spark":
+def group_of(nodeid: str) -> str:
+    """What a test shares with others of the same process.
+
+    >>> group_of("tests/spark/test_batch.py::test_a")
+    'spark'
+    >>> group_of("tests/client/test_table.py::test_a[kafka-4-eager]")
+    'kafka-4'
+    """
+    path = nodeid.partition("::")[0]
+    if path.startswith("tests/spark/"):
         return "spark"
-    if item.path.parent.name == "interop" and "java" in item.path.stem:
+    if path.startswith("tests/interop/") and "java" in path:
         return "java"
-    broker = getattr(getattr(item, "callspec", None), "params", {}).get("broker")
-    return item.nodeid.partition("::")[0] if broker in (None, "ottla") else f"kafka {broker}"
+    peer = re.search(r"\[(?:.*-)?(kafka-(?:4|3\.9))\b", nodeid)
+    return path if peer is None else peer[1]
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +98,10 @@ class Stage:
         if self._broker is None:
             from ottla.testing import TestBroker
 
-            self._broker = self._stack.enter_context(TestBroker())
+            # Whoever connects without a word may do everything, so that other examples work as ever.
+            ruled = {"authorizer.class.name": "ottla", "super.users": "User:ANONYMOUS"}
+            settings = ruled if self._example.endswith("_acls") else {}
+            self._broker = self._stack.enter_context(TestBroker(settings))
             if self._example.startswith(READERS):
                 asyncio.run(self._fill(self._broker.bootstrap_servers))
         return self._broker
