@@ -17,6 +17,7 @@ from ottla.cluster.image import BrokerImage, ClusterImage, PartitionImage, Topic
 from ottla.config.broker import BrokerConfig
 from ottla.meta.catalog import Catalog
 from ottla.meta.memory import open_memory
+from ottla.metrics.clients import ClientCounters
 from ottla.net.serving import ANONYMOUS
 from ottla.record.build import build_batch
 from ottla.record.kernels import Record
@@ -66,6 +67,10 @@ class _Caller:
     peer = "simulated"
     host = "simulated"
     principal = ANONYMOUS
+    listener = "PLAINTEXT"
+    security_protocol = "PLAINTEXT"
+    client: ClientCounters | None = None
+    context: Any = None
     interrupt: Callable[[], object] | None = None
 
 
@@ -224,7 +229,7 @@ class World:
         partitions = tuple(
             PartitionImage(index, NODE_ID, self.leader_epoch, (NODE_ID,), (NODE_ID,)) for index in range(PARTITIONS)
         )
-        image = ClusterImage("simulated", NODE_ID).with_broker(BrokerImage(NODE_ID, "localhost", 9092))
+        image = ClusterImage("simulated", NODE_ID).with_broker(BrokerImage(NODE_ID, {}))
         image = image.with_topics(TopicImage(TOPIC, self.topic_id, partitions, self.configs))
         logs = Logs(self.disk, clock, config, self.chance)
         self.broker = Broker(config, image, catalog, logs, disk=self.disk, clock=clock, chance=self.chance)

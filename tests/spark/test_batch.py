@@ -165,9 +165,9 @@ def test_a_wrong_option_is_told_when_the_dataframe_is_made(read: Read) -> None:
         read()
 
 
-def test_security_that_is_not_there_yet_is_named(read: Read) -> None:
-    with pytest.raises(AnalysisException, match=r"kafka.security.protocol is 'SASL_SSL', which is not supported yet"):
-        read(subscribe="orders", kafka_security_protocol="SASL_SSL")
+def test_security_that_there_is_not_is_named(read: Read) -> None:
+    with pytest.raises(AnalysisException, match=r"kafka.security.protocol is 'TLS'; it must be one of PLAINTEXT, SSL"):
+        read(subscribe="orders", kafka_security_protocol="TLS")
 
 
 # From where to where.

@@ -177,7 +177,14 @@ def test_a_time_after_the_last_record_is_an_error_at_the_beginning_unless_the_st
         ({"kafka.request.timeout.ms": "0"}, "options kafka.*: request_timeout_ms is 0; it must be at least 1"),
         ({"kafka.request.timeout.ms": "1s"}, "option kafka.request.timeout.ms is '1s'; it must be a whole number"),
         ({"kafka.isolation.level": "committed"}, "option kafka.isolation.level is 'committed'; it is one of"),
-        ({"kafka.security.protocol": "SSL"}, "kafka.security.protocol is 'SSL', which is not supported yet"),
+        (
+            {"kafka.security.protocol": "TLS"},
+            "option kafka.security.protocol is 'TLS'; it must be one of PLAINTEXT, SSL",
+        ),
+        (
+            {"kafka.security.protocol": "SSL", "kafka.ssl.truststore.type": "JKS"},
+            "option kafka.ssl.truststore.type is JKS; stores are PEM files here; convert a JKS store with `keytool",
+        ),
         ({"kafka.auto.offset.reset": "latest"}, "option kafka.auto.offset.reset is not supported; set startingOffsets"),
         ({"kafka.enable.auto.commit": "true"}, "option kafka.enable.auto.commit is not supported; Spark's checkpoint"),
         ({"kafka.key.deserializer": "X"}, "option kafka.key.deserializer is not supported; keys are binary columns"),

@@ -66,7 +66,7 @@ def test_options_that_say_the_same_are_one_key_of_the_pool() -> None:
         ({"kafka.enable.idempotence": "true", "kafka.acks": "1"}, "enable_idempotence needs acks='all'"),
         ({"kafka.value.serializer": "X"}, "kafka.value.serializer is not supported"),
         ({"kafka.transactional.id": "X"}, "kafka.transactional.id is not supported"),
-        ({"kafka.security.protocol": "SSL"}, "kafka.security.protocol is 'SSL'"),
+        ({"kafka.security.protocol": "TLS"}, "option kafka.security.protocol is 'TLS'"),
         ({"includeTimestamp": "1"}, "includeTimestamp is '1'"),
         ({"includeTimestamps": "true"}, "did you mean includeTimestamp?"),
     ],

@@ -1,17 +1,24 @@
 """The broker's state: what handlers reach for."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
+from ottla.broker.acl.authorizer import Authorizer
+from ottla.broker.acl.rules import RuleChanges
 from ottla.broker.coordinator import GroupCoordinator
 from ottla.broker.logs import Logs
 from ottla.broker.producer_ids import ProducerIds
+from ottla.broker.quota import Quotas
 from ottla.broker.sessions import Sessions, TopicKey
+from ottla.broker.telemetry import Telemetry
 from ottla.broker.topics import Topics
+from ottla.broker.users import Users
 from ottla.cluster.image import ClusterImage
 from ottla.config.broker import BrokerConfig
 from ottla.config.topic import TopicConfig
 from ottla.meta.catalog import Catalog
 from ottla.meta.group_offsets import GroupOffsets
+from ottla.meta.quotas import QuotaStore
+from ottla.metrics.counting import Metrics
 from ottla.ports import Chance, Clock, Disk
 from ottla.replica.partition import DEBUG_REPLICA, Partition
 from ottla.wire.errors import ErrorCode, KafkaError
@@ -42,6 +49,22 @@ class Broker:
         self.chance = chance
         self.when_reconfigured: list[Callable[[BrokerConfig], None]] = []
         """Called with the new settings whenever some change while the broker runs."""
+        self.preparations: list[Callable[[BrokerConfig], Awaitable[Callable[[], None]]]] = []
+        """Called with settings that somebody wants, before they are kept. A KafkaError refuses them; what is returned
+        is called once they are in effect."""
+        self.authorizer = Authorizer.of(config, image.acls)
+        """Decides who may do what; None where everybody may do everything."""
+        self.rules = RuleChanges(self)
+        self.metrics = Metrics(clock.monotonic)
+        self.telemetry = Telemetry(config, self.metrics, clock, chance)
+        self.when_reconfigured.append(self.telemetry.configure)
+        self.users = Users(catalog.store, chance)
+        self.quotas = Quotas(
+            QuotaStore(catalog.store),
+            clock,
+            windows=config.quota_window_num,
+            window_s=config.quota_window_size_seconds,
+        )
         self.topics = Topics(self)
         self.groups = GroupCoordinator(self)
         self.when_reconfigured.append(self.groups.config_changed)
@@ -60,6 +83,8 @@ class Broker:
 
     @image.setter
     def image(self, image: ClusterImage) -> None:
+        if self.authorizer is not None and image.acls is not self._image.acls:
+            self.authorizer.take(image.acls)
         self._image = image
         self.groups.image_changed()
 

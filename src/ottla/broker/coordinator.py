@@ -13,9 +13,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ottla.assign import assignors
+from ottla.broker.acl.authorizer import Somebody
 from ottla.broker.coordinator_load import Loader
 from ottla.broker.coordinator_shard import Method, Shard, gone
 from ottla.broker.request import Answer, Caller, Request
+from ottla.cluster.acl import ACLOperation, ResourceType
 from ottla.cluster.image import BrokerImage, TopicImage
 from ottla.cluster.names import OFFSETS_TOPIC
 from ottla.config.broker import BrokerConfig
@@ -96,11 +98,20 @@ class GroupCoordinator:
         if OFFSETS_TOPIC not in self._broker.image.topics:
             return self._ask_later(request, group_id, method, body, refuse, if_too_large)
         client_host = "/" + request.caller.peer.rpartition(":")[0]
-        call = Call(request.version, request.client_id or "", client_host, body)
+        call = Call(request.version, request.client_id or "", client_host, body, self._may_see(request.caller))
         index = self._index_of(group_id)
         # Whoever has just created a topic may well commit an offset for it next.
         self._tell(index)
         return self._answer(index, method, call, request.caller, refuse, if_too_large)
+
+    def _may_see(self, caller: Caller) -> Callable[[str], bool] | None:
+        authorizer = self._broker.authorizer
+        if authorizer is None:
+            return None
+        # Members are not heard of when topics come; by then, the connection may belong to somebody else.
+        return partial(
+            authorizer.allows, Somebody(caller.host, caller.principal), ACLOperation.DESCRIBE, ResourceType.TOPIC
+        )
 
     async def _ask_later(
         self,
@@ -152,6 +163,10 @@ class GroupCoordinator:
         if found is None:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the partition of this group has no leader now")
         return found
+
+    def shards(self) -> list[GroupShard]:
+        """The shards that are loaded, to look at."""
+        return [shard.groups for shard in self._shards.values()]
 
     # What happens elsewhere.
 

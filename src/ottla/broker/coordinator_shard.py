@@ -122,6 +122,11 @@ class Shard:
             log.exception("%s: its groups failed", self.name)
             self._fail()
 
+    @property
+    def groups(self) -> GroupShard:
+        """The groups, to look at."""
+        return self._groups
+
     def configure(self, change: Callable[[GroupShard], None]) -> None:
         """Tell the groups of changed settings."""
         change(self._groups)

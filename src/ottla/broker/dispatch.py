@@ -2,11 +2,14 @@
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.apis import find_api, served_versions
-from ottla.broker.request import Caller, Request
+from ottla.broker.audit import AUDITED, record_request
+from ottla.broker.request import Client, Request
+from ottla.broker.stopwatch import Stopwatch
+from ottla.metrics.clients import ClientCounters
 from ottla.wire.api.api_versions import ApiVersion, ApiVersionsResponse
 from ottla.wire.errors import ErrorCode, ProtocolError
 from ottla.wire.frame import decode_request, encode_response, read_request_prefix
@@ -16,6 +19,7 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 _API_VERSIONS = 18
+LONGEST_PAUSE_MS = 2**31 - 1
 
 Reply = list[Any] | None
 
@@ -27,9 +31,13 @@ class Dispatcher:
 
     def __init__(self, broker: "Broker") -> None:
         self._broker = broker
+        self._metrics = broker.metrics
+        self._quotas = broker.quotas
+        self._monotonic = broker.metrics.monotonic
 
-    def handle(self, caller: Caller, frame: Bytes) -> Reply | Awaitable[Reply]:
+    def handle(self, caller: Client, frame: Bytes) -> Reply | Awaitable[Reply]:
         """Answer a frame: buffers to send now, None if there is no reply, or an awaitable of either."""
+        begun = self._monotonic()
         prefix = read_request_prefix(frame)
         api = find_api(prefix.api_key)
         if api is None:
@@ -43,17 +51,58 @@ class Dispatcher:
             )
         header, body = decode_request(api.request, prefix.api_version, frame)
         request = Request(prefix.api_key, prefix.api_version, header.client_id, caller, body)
+        client = caller.client
+        if client is None or client.client_id != header.client_id or client.principal != caller.principal:
+            client = self._metrics.clients.enter(caller, header.client_id)
         answer = api.handler(self._broker, request)
-        if answer is None:
-            return None
         if asyncio.iscoroutine(answer):
-            return _reply_later(answer, prefix.api_version, prefix.correlation_id)
-        return encode_response(answer, prefix.api_version, correlation_id=prefix.correlation_id)
+            return self._reply_later(answer, caller, request, prefix.correlation_id, client, len(frame), begun)
+        if self._quotas.active:
+            self._hold_back(caller, request, answer, len(frame), self._monotonic() - begun)
+        reply = (
+            None
+            if answer is None
+            else encode_response(answer, prefix.api_version, correlation_id=prefix.correlation_id)
+        )
+        self._metrics.answered(prefix.api_key, client, len(frame), answer, reply, begun)
+        if prefix.api_key in AUDITED:
+            record_request(request, answer)
+        return reply
 
+    async def _reply_later(
+        self,
+        answer: Coroutine[Any, Any, Any],
+        caller: Client,
+        request: Request,
+        correlation_id: int,
+        client: ClientCounters,
+        size: int,
+        begun: float,
+    ) -> Reply:
+        api = self._metrics.apis[request.api_key]
+        api.waiting += 1
+        stopwatch = Stopwatch(self._monotonic)
+        try:
+            response = await (stopwatch.run(answer) if self._quotas.active else answer)
+        finally:
+            api.waiting -= 1
+        if self._quotas.active:
+            self._hold_back(caller, request, response, size, stopwatch.seconds)
+        reply = None if response is None else encode_response(response, request.version, correlation_id=correlation_id)
+        self._metrics.answered(request.api_key, client, size, response, reply, begun)
+        if request.api_key in AUDITED:
+            record_request(request, response)
+        return reply
 
-async def _reply_later(answer: Awaitable[Any], version: int, correlation_id: int) -> Reply:
-    response = await answer
-    return None if response is None else encode_response(response, version, correlation_id=correlation_id)
+    def _hold_back(self, caller: Client, request: Request, response: Any, size: int, busy_s: float) -> None:
+        """Have a client pause that has used more than it may, and tell it."""
+        pause_s = self._quotas.used(request, size, response, busy_s)
+        if pause_s <= 0:
+            return
+        self._metrics.events["throttled"] += 1
+        if hasattr(response, "throttle_time_ms"):
+            response.throttle_time_ms = min(int(pause_s * 1000) + 1, LONGEST_PAUSE_MS)
+        caller.mute(min(pause_s, LONGEST_PAUSE_MS / 1000))
 
 
 def _unsupported_api_versions(correlation_id: int) -> list[Any]:

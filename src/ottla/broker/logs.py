@@ -128,6 +128,12 @@ class Logs:
         state = self._closed.get(folder_of(topic, index))
         return None if state is None else state.size
 
+    def measure(self, topic: str, index: int) -> tuple[int, int, int] | None:
+        """Bytes, start offset and end offset of a partition's log, which stays closed if it is; None if not here."""
+        found = self.partitions.get((topic, index))
+        here = found.log if found is not None else self._closed.get(folder_of(topic, index))
+        return None if here is None else (here.size, here.start_offset, here.end_offset)
+
     def closed(self) -> dict[str, LogState]:
         """The logs, by folder, that were not opened since the start, and are as they were written down."""
         return dict(self._closed)

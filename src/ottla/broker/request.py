@@ -3,6 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple, Protocol
 
+from ottla.metrics.clients import ClientCounters
+
 
 class Caller(Protocol):
     """The connection that a request came on."""
@@ -10,7 +12,24 @@ class Caller(Protocol):
     peer: str
     host: str
     principal: str
+    context: Any
+    client: ClientCounters | None
     interrupt: Callable[[], object] | None
+
+    @property
+    def listener(self) -> str:
+        """The name of the listener that it came in through."""
+
+    @property
+    def security_protocol(self) -> str:
+        """What that listener asks of its clients: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+
+
+class Client(Caller, Protocol):
+    """The same as whoever hands requests out sees it."""
+
+    def mute(self, seconds: float) -> None:
+        """Take nothing more of this client for so long."""
 
 
 class Request(NamedTuple):

@@ -3,13 +3,17 @@
 import logging
 from types import TracebackType
 
+from ottla.broker.authentication import Gates
 from ottla.broker.broker import Broker
 from ottla.broker.dispatch import Dispatcher
+from ottla.broker.gauges import Gauges
 from ottla.broker.logs import Logs
+from ottla.broker.sight import READY, Sight
+from ottla.broker.tls import ListenersTls
 from ottla.broker.upkeep import Upkeep
-from ottla.cluster.image import BrokerImage
+from ottla.cluster.image import BrokerImage, Endpoint
 from ottla.config.broker import BrokerConfig
-from ottla.config.listener import ListenerAddress
+from ottla.config.listener import parse_listener
 from ottla.meta.catalog import Catalog
 from ottla.meta.local import LocalHome
 from ottla.meta.sqlite import open_sqlite
@@ -38,18 +42,37 @@ class Server:
         self.config = config
         self.clock = clock or SystemClock()
         self.chance = chance or SystemChance()
-        self.host = ""
-        self.port = 0
+        self.endpoints: dict[str, Endpoint] = {}
+        """The addresses that clients are told, by the names of the listeners; the first one first."""
         self.broker: Broker | None = None
         self._disk = SystemDisk(config.data_folder)
         self._metadata: LocalHome | None = None
         self._listeners: list[Listener] = []
+        self._tls = ListenersTls()
         self._upkeep: Upkeep | None = None
+        self._gates: Gates | None = None
+        self.sight: Sight | None = None
+        """The port for metrics and health checks, if there is to be one."""
+
+    @property
+    def ports(self) -> dict[str, int]:
+        """Where it listens, by the names of the listeners."""
+        return {listener.name: listener.address[1] for listener in self._listeners}
+
+    @property
+    def host(self) -> str:
+        """The host that clients of the first listener are told."""
+        return next(iter(self.endpoints.values())).host
+
+    @property
+    def port(self) -> int:
+        """The port that clients of the first listener are told."""
+        return next(iter(self.endpoints.values())).port
 
     @property
     def address(self) -> str:
-        """Host and port that clients are told, of the first listener."""
-        return f"{self.host}:{self.port}"
+        """Host and port that clients of the first listener are told."""
+        return str(next(iter(self.endpoints.values())))
 
     async def start(self) -> None:
         """Take the data folder, recover what has to be, and listen."""
@@ -61,10 +84,20 @@ class Server:
                 f"the data folder {self._disk.root} is in use by another broker; give this one a folder of its own",
             ) from error
         try:
+            await self._open_sight()
             await self._start()
         except BaseException:
             await self.stop()
             raise
+
+    async def _open_sight(self) -> None:
+        if self.config.ottla_metrics_listen is None:
+            return
+        where = parse_listener("ottla.metrics.listen", self.config.ottla_metrics_listen)
+        self.sight = Sight(where.host, where.port, self.clock)
+        await self.sight.open()
+        log.info("metrics at http://%s/metrics", self.sight.address)
+        self.sight.status = "recovering"
 
     async def _start(self) -> None:
         self._metadata = await open_sqlite(f"{self._disk.root}/{METADATA_FILE}")
@@ -79,8 +112,12 @@ class Server:
         broker = Broker(self.config, image, catalog, logs, disk=self._disk, clock=self.clock, chance=self.chance)
         self.broker = broker
         broker.groups.start()
+        await broker.users.load()
+        await broker.quotas.load()
         dispatcher = Dispatcher(broker)
+        self._gates = gates = Gates(broker, dispatcher.handle)
         admission = Admission()
+        admission.comes_too_often = broker.quotas.refuses
         memory = Memory(self.config.queued_max_request_bytes)
 
         def limit(config: BrokerConfig) -> None:
@@ -88,32 +125,46 @@ class Server:
 
         limit(self.config)
         broker.when_reconfigured.append(limit)
+        broker.preparations.append(self._tls.prepare)
         for address in self.config.listener_addresses():
+            protocol = self.config.listener_protocol(address.name)
+            needs_login = protocol.startswith("SASL")
             listener = Listener(
-                dispatcher.handle,
+                gates.handler(address.name) if needs_login else dispatcher.handle,
+                name=address.name,
+                security_protocol=protocol,
                 max_request_bytes=self.config.socket_request_max_bytes,
+                stranger_request_bytes=self.config.sasl_server_max_receive_size if needs_login else None,
                 idle_ms=self.config.connections_max_idle_ms,
                 admission=admission,
                 memory=memory,
+                tls=await self._tls.add(address.name, self.config) if protocol.endswith("SSL") else None,
             )
             self._listeners.append(listener)
             await listener.start(address.host, address.port)
-        self.host, self.port = self._advertised()
-        node = BrokerImage(broker.node_id, self.host, self.port, self.config.broker_rack)
-        broker.image = broker.image.with_broker(node).with_controller(broker.node_id)
+            self.endpoints = {**self.endpoints, address.name: self._advertised(listener)}
+            node = BrokerImage(broker.node_id, self.endpoints, self.config.broker_rack)
+            broker.image = broker.image.with_broker(node).with_controller(broker.node_id)
+        self._tls.watch(self.config.ssl_refresh_interval_ms)
         self._upkeep = Upkeep(broker)
         self._upkeep.start()
+        if self.sight is not None:
+            self.sight.gauges = Gauges(broker, self._listeners, memory)
+            self.sight.status = READY
 
-    def _advertised(self) -> tuple[str, int]:
-        host, port = self._listeners[0].address
-        advertised: ListenerAddress | None = next(iter(self.config.advertised_addresses()), None)
-        if advertised is not None:
-            return advertised.host, advertised.port or port
+    def _advertised(self, listener: Listener) -> Endpoint:
+        """Where clients of a listener are told to connect to."""
+        host, port = listener.address
+        for advertised in self.config.advertised_addresses():
+            if advertised.name == listener.name:
+                return Endpoint(advertised.host, advertised.port or port)
         # Somebody who listens everywhere is reached at least from here.
-        return (host if host not in ("", "0.0.0.0", "::") else "localhost"), port
+        return Endpoint(host if host not in ("", "0.0.0.0", "::") else "localhost", port)
 
     async def stop(self) -> None:
         """Finish what is under way, write everything down, and give the data folder back."""
+        if self.sight is not None:
+            self.sight.status = "stopping"
         if self._upkeep is not None:
             await self._upkeep.stop()
         if self.broker is not None:
@@ -121,12 +172,18 @@ class Server:
             self.broker.logs.wake_all()
         for listener in self._listeners:
             await listener.stop()
+        await self._tls.close()
+        if self._gates is not None:
+            self._gates.close()
         if self.broker is not None:
             await self.broker.logs.close()
             self.broker = None
         if self._metadata is not None:
             await self._metadata.close()
             self._metadata = None
+        if self.sight is not None:
+            await self.sight.close()
+            self.sight = None
         self._disk.unlock()
 
     async def __aenter__(self) -> "Server":

@@ -1,7 +1,8 @@
 """Incremental fetch sessions: a consumer of many partitions names them once, and then only what changes.
 
-A session belongs to nobody in particular: whoever knows its id and its next epoch goes on with it. There are a fixed
-number of places; a session that has not been used for a while makes room for a new one.
+A session belongs to a principal, whatever connection it comes on: another one who knows its id and its next epoch would
+learn what somebody reads. There are a fixed number of places; a session that has not been used for a while makes room
+for a new one.
 """
 
 from collections import OrderedDict
@@ -52,11 +53,12 @@ class _Cached:
 class Session:
     """The partitions of one consumer, in the order in which they are served."""
 
-    __slots__ = ("_partitions", "by_id", "epoch", "incremental", "session_id", "used_ms")
+    __slots__ = ("_partitions", "by_id", "epoch", "incremental", "principal", "session_id", "used_ms")
 
-    def __init__(self, session_id: int, by_id: bool) -> None:
+    def __init__(self, session_id: int, by_id: bool, principal: str) -> None:
         self.session_id = session_id
         self.by_id = by_id
+        self.principal = principal
         self.epoch = FIRST_EPOCH
         self.incremental = False
         self.used_ms = 0
@@ -108,17 +110,18 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def open(self, body: FetchRequest, by_id: bool) -> Session:
+    def open(self, body: FetchRequest, by_id: bool, principal: str) -> Session:
         """The session of a request: one that goes on, a new one, or one for this request alone (with id 0)."""
         if body.session_epoch in (FINAL_EPOCH, FIRST_EPOCH):
-            self._sessions.pop(body.session_id, None)
+            if self._find(body.session_id, principal) is not None:
+                del self._sessions[body.session_id]
             keep = body.session_epoch == FIRST_EPOCH and self._make_room()
-            session = Session(self._next_id() if keep else NO_SESSION, by_id)
+            session = Session(self._next_id() if keep else NO_SESSION, by_id, principal)
             if keep:
                 session.epoch = FIRST_EPOCH + 1
                 self._sessions[session.session_id] = session
         else:
-            session = self._existing(body, by_id)
+            session = self._existing(body, by_id, principal)
             session.incremental = True
             session.epoch = session.epoch + 1 if session.epoch < _LARGEST_EPOCH else 1
             self._sessions.move_to_end(session.session_id)
@@ -126,8 +129,12 @@ class Sessions:
         session.update(body)
         return session
 
-    def _existing(self, body: FetchRequest, by_id: bool) -> Session:
-        session = self._sessions.get(body.session_id)
+    def _find(self, session_id: int, principal: str) -> Session | None:
+        session = self._sessions.get(session_id)
+        return session if session is not None and session.principal == principal else None
+
+    def _existing(self, body: FetchRequest, by_id: bool, principal: str) -> Session:
+        session = self._find(body.session_id, principal)
         if session is None:
             raise KafkaError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"there is no fetch session {body.session_id}")
         if session.epoch != body.session_epoch:

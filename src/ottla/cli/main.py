@@ -1,7 +1,7 @@
 """The `ottla` command and its subcommands."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -50,17 +50,40 @@ def serve(
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="A setting by Kafka's name; repeatable.")
     ] = None,
     listen: Annotated[
-        list[str] | None, typer.Option(metavar="HOST:PORT", help="Where to listen; port 0 finds a free one.")
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME://]HOST:PORT",
+            help="Where to listen; repeatable. Port 0 finds a free one. SSL://, SASL_SSL:// and SASL_PLAINTEXT:// are "
+            "secure, plain addresses are PLAINTEXT://.",
+        ),
     ] = None,
     advertise: Annotated[
-        str | None, typer.Option(metavar="HOST:PORT", help="What clients are told to connect to.")
+        list[str] | None,
+        typer.Option(
+            metavar="[NAME://]HOST:PORT", help="What clients are told to connect to; repeatable, one for each listener."
+        ),
     ] = None,
     data: Annotated[Path | None, typer.Option(metavar="DIR", help="Where everything is kept.")] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(metavar="HOST:PORT", help="Where to answer /metrics for Prometheus, and /ready and /live."),
+    ] = None,
+    log_format: Annotated[
+        Literal["text", "json"], typer.Option(help="How logs are written to stderr: for people, or for programs.")
+    ] = "text",
+    log_level: Annotated[
+        Literal["debug", "info", "warning", "error"], typer.Option(help="What is worth a line in the logs.")
+    ] = "info",
 ) -> None:
     """Run a broker until SIGINT or SIGTERM; prints one line when it is ready."""
     from ottla.cli.serve import run
 
-    run(config, settings or [], listen or [], advertise, data)
+    run(
+        *(config, settings or [], listen or [], advertise or [], data),
+        metrics=metrics,
+        log_format=log_format,
+        log_level=log_level.upper(),
+    )
 
 
 register(app)

@@ -15,6 +15,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from ottla.cli.security import chosen_security, security_arguments
 from ottla.client.admin import Admin
 from ottla.client.cluster import Cluster
 from ottla.client.consumer import Consumer
@@ -41,7 +42,8 @@ def with_cluster(bootstrap: str, timeout_ms: int, work: Callable[[Cluster], Awai
     """Connect, do the work, and leave with the exit code that its outcome calls for."""
 
     async def connected() -> None:
-        async with Cluster(ClientOptions(bootstrap_servers=bootstrap, request_timeout_ms=timeout_ms)) as cluster:
+        options = ClientOptions(bootstrap_servers=bootstrap, request_timeout_ms=timeout_ms, security=chosen_security())
+        async with Cluster(options) as cluster:
             await work(cluster)
 
     _finish(bootstrap, connected)
@@ -51,7 +53,7 @@ def with_admin(bootstrap: str, timeout_ms: int, work: Callable[[Admin], Awaitabl
     """The same with an admin client."""
 
     async def connected() -> None:
-        async with Admin(bootstrap, request_timeout_ms=timeout_ms) as admin:
+        async with Admin(bootstrap, request_timeout_ms=timeout_ms, **security_arguments()) as admin:
             await work(admin)
 
     _finish(bootstrap, connected)
@@ -66,6 +68,7 @@ def with_consumer(bootstrap: str, timeout_ms: int, work: Callable[[Consumer], Aw
             request_timeout_ms=timeout_ms,
             auto_offset_reset="none",
             allow_auto_create_topics=False,
+            **security_arguments(),
         ) as consumer:
             await work(consumer)
 
@@ -81,6 +84,7 @@ def with_producer(bootstrap: str, timeout_ms: int, work: Callable[[Producer], Aw
             request_timeout_ms=timeout_ms,
             max_block_ms=timeout_ms,
             delivery_timeout_ms=timeout_ms,
+            **security_arguments(),
             **options,
         ) as producer:
             await work(producer)

@@ -1,7 +1,6 @@
 """`ottla serve`: a broker until it is told to stop."""
 
 import asyncio
-import logging
 import os
 import signal
 import sys
@@ -17,19 +16,22 @@ from ottla.cli.output import fail
 from ottla.config.broker import BrokerConfig
 from ottla.config.load import load_broker_config
 from ottla.meta.store import StoreError
+from ottla.metrics.logs import LogFormat, write_logs
 from ottla.ports.heap import keep_freed_memory
 from ottla.wire.errors import KafkaError
 
 
 def settings(
-    file: Path | None, overrides: Sequence[str], listen: Sequence[str], advertise: str | None, data: Path | None
+    file: Path | None, overrides: Sequence[str], listen: Sequence[str], advertise: Sequence[str], data: Path | None
 ) -> BrokerConfig:
     """Put the settings together: file, environment, `--set`, then the options that have names of their own."""
     named = list(overrides)
     if listen:
         named.append("listeners=" + ",".join(listen))
-    if advertise is not None:
-        named.append(f"advertised.listeners={advertise}")
+    if advertise:
+        # With one listener it is clear whose address it is.
+        prefix = "".join(listen[0].rpartition("://")[:2]) if len(listen) == 1 else ""
+        named.append("advertised.listeners=" + ",".join(one if "://" in one else prefix + one for one in advertise))
     if data is not None:
         named.append(f"log.dirs={data}")
     text = "" if file is None else file.read_text()
@@ -38,12 +40,21 @@ def settings(
 
 
 def run(
-    file: Path | None, overrides: Sequence[str], listen: Sequence[str], advertise: str | None, data: Path | None
+    file: Path | None,
+    overrides: Sequence[str],
+    listen: Sequence[str],
+    advertise: Sequence[str],
+    data: Path | None,
+    *,
+    metrics: str | None = None,
+    log_format: LogFormat = "text",
+    log_level: str = "INFO",
 ) -> None:
     """Run a broker with these settings; what stops it from starting goes to stderr, with exit code 1."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    write_logs(log_format, log_level)
     try:
-        config = settings(file, overrides, listen, advertise, data)
+        named = [*overrides, *([] if metrics is None else [f"ottla.metrics.listen={metrics}"])]
+        config = settings(file, named, listen, advertise, data)
         _make_folder(Path(config.data_folder))
         serve(config)
     except (KafkaError, StoreError) as error:
@@ -81,6 +92,8 @@ async def _serve(config: BrokerConfig) -> None:
         loop.add_signal_handler(number, stop.set)
     async with Server(config) as server:
         took_ms = (time.perf_counter() - started) * 1000
-        typer.echo(f"ottla {__version__} ready at {server.address}, data in {config.data_folder} ({took_ms:.0f} ms)")
+        others = "".join(f", {name} at {where}" for name, where in list(server.endpoints.items())[1:])
+        where = f"{server.address}{others}, data in {config.data_folder}"
+        typer.echo(f"ottla {__version__} ready at {where} ({took_ms:.0f} ms)")
         sys.stdout.flush()
         await stop.wait()

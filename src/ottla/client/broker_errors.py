@@ -647,3 +647,36 @@ class InvalidRegularExpressionError(BrokerError):
 
     code_of_class = ErrorCode.INVALID_REGULAR_EXPRESSION
     advice = "write it in RE2's syntax"
+
+
+class ResourceNotFoundError(BrokerError):
+    """What is to be described or deleted does not exist.
+
+    >>> print(ResourceNotFoundError("there is no user 'alice'"))
+    RESOURCE_NOT_FOUND: there is no user 'alice'; look what there is, and check the name
+    """
+
+    code_of_class = ErrorCode.RESOURCE_NOT_FOUND
+    advice = "look what there is, and check the name"
+
+
+class DuplicateResourceError(BrokerError):
+    """The same thing is named twice in one request.
+
+    >>> print(DuplicateResourceError("user 'alice'"))
+    DUPLICATE_RESOURCE: user 'alice'; name it once
+    """
+
+    code_of_class = ErrorCode.DUPLICATE_RESOURCE
+    advice = "name it once"
+
+
+class UnacceptableCredentialError(BrokerError):
+    """A credential that the broker does not take.
+
+    >>> print(UnacceptableCredentialError("user 'alice': 100 iterations"))
+    UNACCEPTABLE_CREDENTIAL: user 'alice': 100 iterations; take 4096 to 16384 iterations, and a name that is not empty
+    """
+
+    code_of_class = ErrorCode.UNACCEPTABLE_CREDENTIAL
+    advice = "take 4096 to 16384 iterations, and a name that is not empty"

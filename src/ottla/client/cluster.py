@@ -10,7 +10,7 @@ from ottla.client.errors import check, error_of
 from ottla.client.options import ClientOptions
 from ottla.client.picture import NO_LEADER, Leader, Picture, Topic
 from ottla.client.types import TopicPartition
-from ottla.net import BrokerUnreachableError, Connection, ConnectionLostError, MalformedReplyError
+from ottla.net import BrokerUnreachableError, Connection, ConnectionLostError, HandshakeCutError, MalformedReplyError
 from ottla.ports import Chance, SystemChance
 from ottla.wire.api.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ottla.wire.errors import ErrorCode, KafkaError
@@ -47,8 +47,8 @@ class Cluster:
         self.options = options
         self.picture = Picture()
         """What is known without asking."""
-        self._chance = chance or SystemChance()
-        self._connections = Connections(options, self._chance)
+        self.chance = chance or SystemChance()
+        self._connections = Connections(options, self.chance)
         self.last_error: KafkaError | None = None
         """What was tried in vain last, if nothing has worked since."""
         self._refreshing: set[asyncio.Task[MetadataResponse]] = set()
@@ -79,13 +79,16 @@ class Cluster:
         found = self._connections.any_open()
         if found is not None:
             return found
-        failures: list[str] = []
+        failures: list[ConnectionLostError] = []
         for address in self._connections.by_health([*self.picture.brokers.values(), *self.options.addresses]):
             try:
                 return await self._connections.to(address)
             except ConnectionLostError as error:
-                failures.append(error.message)
-        raise BrokerUnreachableError(f"{'; '.join(dict.fromkeys(failures))}; {WRONG_ADDRESS_HINT}")
+                failures.append(error)
+        if all(isinstance(error, HandshakeCutError) for error in failures):
+            raise failures[0]
+        told = "; ".join(dict.fromkeys(error.message for error in failures))
+        raise BrokerUnreachableError(f"{told}; {WRONG_ADDRESS_HINT}")
 
     async def broker(self, node_id: int, lane: Lane = Lane.GENERAL) -> Connection:
         """A connection to a certain broker."""
@@ -207,7 +210,7 @@ class Cluster:
 
     def backoff_s(self, failures: int) -> float:
         """How long to wait before something is tried again that failed so many times in a row."""
-        return backed_off(self.options.retry_backoff_ms, self.options.retry_backoff_max_ms, failures, self._chance)
+        return backed_off(self.options.retry_backoff_ms, self.options.retry_backoff_max_ms, failures, self.chance)
 
     async def retrying(self, operation: Callable[[], Awaitable[T]], *, timeout_ms: int | None = None) -> T:
         """Do something until it works, fails for good, or the time has passed: two request timeouts if none is given.

@@ -119,6 +119,8 @@ class Connections:
                 client_id=options.client_id,
                 timeout_ms=options.request_timeout_ms,
                 may_be_old=not self.has_versions,
+                security=options.security,
+                chance=self._chance,
             )
         except BaseException:
             health.failures += 1

@@ -1,10 +1,11 @@
 """The options that all clients share: how to reach a cluster, and how patient to be."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from ottla.client.checks import check_numbers, check_text, shown
+from ottla.net.security import PLAINTEXT, Security
 
 DEFAULT_PORT = 9092
 BootstrapServers = str | Iterable[str]
@@ -37,6 +38,8 @@ class ClientOptions:
     """When to look again who leads what, though no error said that it had changed."""
     connections_max_idle_ms: int = 540_000
     """When to close a connection that nobody uses; brokers do it after ten minutes."""
+    security: Security = PLAINTEXT
+    """How to be sure of the brokers, and how to prove who one is."""
 
     def __post_init__(self) -> None:
         check_numbers(self, _LEAST)
@@ -44,6 +47,16 @@ class ClientOptions:
         # Read once here, so that a wrong address is told when the client is made.
         object.__setattr__(self, "bootstrap_servers", tuple(_split(self.bootstrap_servers)))
         assert self.addresses
+
+    def arguments(self) -> dict[str, Any]:
+        """The keyword arguments of a client that has these options.
+
+        >>> ClientOptions(client_id="billing").arguments()["security_protocol"]
+        'PLAINTEXT'
+        """
+        own = {one.name: getattr(self, one.name) for one in fields(self)}
+        security: Security = own.pop("security")
+        return own | {one.name: getattr(security, one.name) for one in fields(security)}
 
     @property
     def addresses(self) -> list[tuple[str, int]]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from ottla.client.checks import check_topic
 from ottla.client.cluster import Cluster
@@ -12,6 +12,7 @@ from ottla.client.offsets import EARLIEST, LATEST, IsolationLevel, find_offsets,
 from ottla.client.options import BootstrapServers, ClientOptions
 from ottla.client.ranges import RangeReader
 from ottla.client.types import TopicPartition
+from ottla.net.security import SecurityOptions, security_of, takes_security
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -22,6 +23,7 @@ Place = str | int | datetime | Mapping[int, int]
 Offsets = dict[TopicPartition, int]
 
 
+@takes_security
 async def read_table(
     topic: str,
     start: Place | None = None,
@@ -40,6 +42,7 @@ async def read_table(
     reconnect_backoff_max_ms: int = 1_000,
     metadata_max_age_ms: int = 300_000,
     connections_max_idle_ms: int = 540_000,
+    **security: Unpack[SecurityOptions],
 ) -> "pa.Table":
     """Read the records of a topic from `start` to before `end`, by default all that there are now.
 
@@ -65,6 +68,7 @@ async def read_table(
         reconnect_backoff_max_ms=reconnect_backoff_max_ms,
         metadata_max_age_ms=metadata_max_age_ms,
         connections_max_idle_ms=connections_max_idle_ms,
+        security=security_of(security, "read_table"),
     )
     # What is wrong with the arguments is told before anybody is asked.
     check_topic(topic)

@@ -35,9 +35,9 @@ def new_topic(
 
     A manual assignment takes the place of the two counts; a count of -1 stands for the broker's default.
 
-    >>> from ottla.cluster.image import BrokerImage
+    >>> from ottla.cluster.image import BrokerImage, Endpoint
     >>> from ottla.ports import SystemChance
-    >>> image = ClusterImage("cluster").with_broker(BrokerImage(1, "localhost", 9092))
+    >>> image = ClusterImage("cluster").with_broker(BrokerImage(1, {"PLAINTEXT": Endpoint("localhost", 9092)}))
     >>> new_topic(image, "orders", SystemChance(), BrokerConfig(), partition_count=2).partitions[1]
     PartitionImage(index=1, leader=1, leader_epoch=0, replicas=(1,), isr=(1,), partition_epoch=0)
     """

@@ -6,18 +6,33 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from ottla.cluster.acl import ACL, Acls, ResourcePattern
 from ottla.cluster.names import folded, is_internal
 
 NO_LEADER = -1
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerImage:
-    """A broker and the address that clients reach it at."""
+class Endpoint:
+    """An address that a broker can be reached at."""
 
-    node_id: int
     host: str
     port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerImage:
+    """A broker, and the addresses that clients reach it at: one for each listener, by the listener's name.
+
+    >>> BrokerImage(1, {"SSL": Endpoint("broker-1", 9093)}).endpoints["SSL"].port
+    9093
+    """
+
+    node_id: int
+    endpoints: Mapping[str, Endpoint]
     rack: str | None = None
 
 
@@ -62,7 +77,8 @@ class ClusterImage:
     """The cluster at one moment.
 
     >>> orders = TopicImage("orders", bytes(15) + b"1", (PartitionImage(0, 1, 0, (1,), (1,)),))
-    >>> image = ClusterImage("cluster").with_broker(BrokerImage(1, "localhost", 9092)).with_topics(orders)
+    >>> node = BrokerImage(1, {"PLAINTEXT": Endpoint("localhost", 9092)})
+    >>> image = ClusterImage("cluster").with_broker(node).with_topics(orders)
     >>> image.topics["orders"] is image.topic_by_id(orders.topic_id)
     True
     >>> image.without_topic("orders").topics.get("orders"), image.partition("orders", 0).leader
@@ -73,6 +89,8 @@ class ClusterImage:
     controller_id: int = NO_LEADER
     brokers: Mapping[int, BrokerImage] = field(default_factory=dict)
     topics: Mapping[str, TopicImage] = field(default_factory=dict)
+    acls: Acls = field(default_factory=dict)
+    """The rules of access, by the resources that they are about; no resource has none."""
     _by_id: Mapping[bytes, TopicImage] = field(default_factory=dict, repr=False)
     # Names with a dot or an underscore by what they have in common with those they would collide with.
     _by_folded: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -125,6 +143,19 @@ class ClusterImage:
         """The same without that broker; fine if it is not there."""
         return replace(self, brokers={key: broker for key, broker in self.brokers.items() if key != node_id})
 
+    def reached_by(self, listener: str) -> list[tuple[BrokerImage, Endpoint]]:
+        """The brokers that have a listener of that name, and where it is."""
+        return [
+            (broker, broker.endpoints[listener]) for broker in self.brokers.values() if listener in broker.endpoints
+        ]
+
     def with_controller(self, controller_id: int) -> ClusterImage:
         """The same with another controller."""
         return replace(self, controller_id=controller_id)
+
+    def with_acls(self, pattern: ResourcePattern, rules: frozenset[ACL]) -> ClusterImage:
+        """The same with these rules, and no others, for some resources."""
+        acls = {**self.acls, pattern: rules}
+        if not rules:
+            del acls[pattern]
+        return replace(self, acls=acls)

@@ -3,22 +3,62 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import ClassVar
 
-from ottla.config.check import at_least, between, each_of, each_of_or_place, one_of, only, single
-from ottla.config.definition import BOOLEAN, DOUBLE, INT, LIST, LONG, SHORT, STRING, Configs, ConfigSource, option
-from ottla.config.listener import ListenerAddress, check_advertised_listeners, check_listeners, parse_listener
+from ottla.config.check import (
+    at_least,
+    between,
+    each_of,
+    each_of_or_place,
+    each_principal,
+    one_of,
+    only,
+    principals_of,
+    single,
+)
+from ottla.config.definition import (
+    BOOLEAN,
+    DOUBLE,
+    INT,
+    LIST,
+    LONG,
+    PASSWORD,
+    SHORT,
+    STRING,
+    ConfigDefinition,
+    ConfigSource,
+    option,
+)
+from ottla.config.listener import (
+    ListenerAddress,
+    check_advertised_listeners,
+    check_listeners,
+    check_metrics_listen,
+    check_protocol_map,
+    general_name,
+    own_name,
+    parse_listener,
+    parse_protocol_map,
+)
 from ottla.config.parse import Value, refuse
+from ottla.config.tls import TlsConfigs
 from ottla.wire.errors import ErrorCode, KafkaError
 
 LARGEST_INT = (1 << 31) - 1
 LARGEST_LONG = (1 << 63) - 1
 _NOTHING: Mapping[str, str] = MappingProxyType({})
+_AUTHORIZERS = (
+    "",
+    "ottla",
+    "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "kafka.security.authorizer.AclAuthorizer",
+)
 _COMPRESSIONS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
 
-class BrokerConfig(Configs):
+class BrokerConfig(TlsConfigs):
     """A broker's effective configs, from its start settings and what was changed while it ran.
 
     >>> config = BrokerConfig({"num.partitions": "3"})
@@ -47,6 +87,13 @@ class BrokerConfig(Configs):
         LIST,
         ("PLAINTEXT:PLAINTEXT", "SSL:SSL", "SASL_PLAINTEXT:SASL_PLAINTEXT", "SASL_SSL:SASL_SSL"),
         "Which security protocol each listener name stands for, as NAME:PROTOCOL.",
+        check_protocol_map,
+    )
+    security_inter_broker_protocol: str = option(
+        STRING,
+        "PLAINTEXT",
+        "Accepted from Kafka's files; inter.broker.listener.name says more.",
+        one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     )
     inter_broker_listener_name: str | None = option(STRING, None, "The listener that brokers reach each other by.")
     log_dir: str = option(STRING, "ottla-data", "The data folder, if log.dirs is not set.")
@@ -105,6 +152,97 @@ class BrokerConfig(Configs):
         INT, 55 << 20, "The most that one fetch returns, whatever it asks for.", at_least(1024)
     )
     max_incremental_fetch_session_cache_slots: int = option(INT, 1000, "Fetch sessions remembered.", at_least(0))
+
+    # SASL.
+    sasl_enabled_mechanisms: tuple[str, ...] = option(
+        LIST,
+        ("SCRAM-SHA-256", "SCRAM-SHA-512"),
+        "The ways to log in, on listeners that ask for it.",
+        each_of("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"),
+    )
+    sasl_mechanism_inter_broker_protocol: str = option(
+        STRING,
+        "SCRAM-SHA-256",
+        "How brokers log in to each other.",
+        one_of("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"),
+    )
+    sasl_jaas_config: str | None = option(
+        PASSWORD,
+        None,
+        "Users and passwords for PLAIN, set as listener.name.NAME.plain.sasl.jaas.config; those with credentials for "
+        "SCRAM need none.",
+    )
+    sasl_server_max_receive_size: int = option(
+        INT, 512 << 10, "The largest request before a client has logged in.", at_least(1)
+    )
+    connections_max_reauth_ms: int = option(
+        LONG, 0, "When a client has to log in again, or is closed; 0 for never.", at_least(0)
+    )
+    connection_failed_authentication_delay_ms: int = option(
+        INT, 100, "How long a failed login waits for its answer.", at_least(0)
+    )
+    sasl_oauthbearer_jwks_endpoint_url: str | None = option(
+        STRING, None, "The keys that tokens are signed with, as an address: https://... or file:///..."
+    )
+    sasl_oauthbearer_jwks_endpoint_refresh_ms: int = option(
+        LONG, 3_600_000, "When the keys are fetched again.", at_least(1)
+    )
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_ms: int = option(
+        LONG, 100, "How long to wait before keys are fetched again that could not be had.", at_least(1)
+    )
+    sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms: int = option(
+        LONG, 10_000, "The longest such wait, and the time between looks for keys that are not known.", at_least(1)
+    )
+    sasl_oauthbearer_expected_audience: tuple[str, ...] | None = option(
+        LIST, None, "For whom tokens must be, one of these; not looked at if not set."
+    )
+    sasl_oauthbearer_expected_issuer: str | None = option(
+        STRING, None, "Who must have made tokens; not looked at if not set."
+    )
+    sasl_oauthbearer_clock_skew_seconds: int = option(
+        INT, 30, "How far clocks may differ when it is looked whether tokens have expired.", at_least(0)
+    )
+    sasl_oauthbearer_sub_claim_name: str = option(STRING, "sub", "The claim of a token that names the user.")
+    sasl_oauthbearer_scope_claim_name: str = option(
+        STRING, "scope", "Accepted for Kafka's sake; scopes are not looked at."
+    )
+
+    # Who may do what.
+    authorizer_class_name: str = option(
+        STRING,
+        "",
+        "`ottla`, or the name of one of Kafka's authorizers: rules of access decide who may do what. "
+        "If it is empty, everybody may do everything.",
+        one_of(*_AUTHORIZERS),
+    )
+    super_users: str = option(
+        STRING,
+        "",
+        "Those who may do everything, whatever the rules say, as User:NAME, with semicolons between them.",
+        each_principal,
+    )
+    allow_everyone_if_no_acl_found: bool = option(
+        BOOLEAN, False, "Whether everybody may do everything to resources that no rule is about."
+    )
+
+    # Quotas.
+    quota_window_num: int = option(INT, 11, "Over how many windows use is measured.", at_least(1))
+    quota_window_size_seconds: int = option(INT, 1, "How long such a window is.", at_least(1))
+
+    # What others get to see.
+    ottla_metrics_listen: str | None = option(
+        STRING,
+        None,
+        "HOST:PORT of an HTTP port for Prometheus (/metrics) and for health checks (/ready, /live); none if not set.",
+        check_metrics_listen,
+    )
+    telemetry_max_bytes: int = option(INT, 1 << 20, "The most that a client may push of its metrics.", at_least(1))
+    ottla_telemetry_metrics: tuple[str, ...] = option(
+        LIST, (), "The metrics that clients are asked to push, by prefixes of their names; `*` for all.", dynamic=True
+    )
+    ottla_telemetry_interval_ms: int = option(
+        INT, 300_000, "How often they are asked to.", between(100, 3_600_000), dynamic=True
+    )
 
     # Topics, and what they default to.
     num_partitions: int = option(INT, 1, "Partitions of a topic for which nobody says how many.", at_least(1))
@@ -330,6 +468,12 @@ class BrokerConfig(Configs):
         )
 
     @classmethod
+    def definition(cls, name: str) -> ConfigDefinition:
+        """The definition of a config, also of one that is for a certain listener."""
+        found = cls.definitions.get(general_name(name, cls.definitions))
+        return super().definition(name) if found is None else replace(found, name=name)
+
+    @classmethod
     def check_dynamic(cls, texts: Mapping[str, str]) -> None:
         """INVALID_CONFIG if these cannot be set, or not while the broker runs."""
         for name, text in texts.items():
@@ -366,6 +510,10 @@ class BrokerConfig(Configs):
         """Where everything is kept."""
         return self.log_dirs[0] if self.log_dirs else self.log_dir
 
+    def super_user_principals(self) -> tuple[str, ...]:
+        """Those who may do everything."""
+        return principals_of(self.super_users)
+
     def listener_addresses(self) -> tuple[ListenerAddress, ...]:
         """Where to accept connections; listeners for Kafka's controllers, which nobody connects to here, left out."""
         addresses = (parse_listener("listeners", text) for text in self.listeners)
@@ -373,8 +521,31 @@ class BrokerConfig(Configs):
 
     def advertised_addresses(self) -> tuple[ListenerAddress, ...]:
         """What clients are told to connect to; empty if that is not set."""
-        addresses = (parse_listener("advertised.listeners", text) for text in self.advertised_listeners or ())
+        addresses = [parse_listener("advertised.listeners", text) for text in self.advertised_listeners or ()]
+        there = [parse_listener("listeners", text).name for text in self.listeners]
+        for address in addresses:
+            if address.name not in there:
+                complaint = f"there is no listener {address.name}, but {', '.join(there)}; write NAME://HOST:PORT"
+                refuse("advertised.listeners", str(address), complaint)
         return tuple(address for address in addresses if address.name not in self.controller_listener_names)
+
+    def listener_protocol(self, listener: str) -> str:
+        """The security protocol of a listener: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+        protocols = parse_protocol_map(self.listener_security_protocol_map)
+        if listener not in protocols:
+            complaint = f"has no protocol for listener {listener}; add {listener}:PROTOCOL, such as {listener}:SSL"
+            refuse("listener.security.protocol.map", ",".join(self.listener_security_protocol_map), complaint)
+        return protocols[listener]
+
+    def of_listener(self, listener: str, name: str, mechanism: str | None = None) -> Value:
+        """The value that a config has for a listener: `listener.name.<listener>.<name>`, or else the general one.
+
+        >>> config = BrokerConfig({"ssl.client.auth": "none", "listener.name.ssl.ssl.client.auth": "required"})
+        >>> config.of_listener("SSL", "ssl.client.auth"), config.of_listener("OTHER", "ssl.client.auth")
+        ('required', 'none')
+        """
+        own = own_name(listener, name, mechanism)
+        return self.value(own if self.is_set(own) else name)
 
     def value(self, name: str) -> Value:
         """The effective value by Kafka's name; None if it has none."""

@@ -116,3 +116,25 @@ def single(reason: str) -> Check:
         return None if len(value) == 1 else f"{reason}; name 1, not {len(value)}"
 
     return check
+
+
+def principals_of(text: str) -> tuple[str, ...]:
+    """Principals with semicolons between them, since names in certificates have commas.
+
+    >>> principals_of("User:CN=root,O=Ottla; User:admin;")
+    ('User:CN=root,O=Ottla', 'User:admin')
+    """
+    return tuple(stripped for part in text.split(";") if (stripped := part.strip()))
+
+
+def each_principal(value: Value) -> str | None:
+    """A list of principals with semicolons between them, each with its kind.
+
+    >>> each_principal("User:admin;root")
+    "'root' is no principal; write User:root"
+    """
+    for principal in principals_of(str(value)):
+        kind, _, name = principal.partition(":")
+        if not (kind and name):
+            return f"{principal!r} is no principal; write User:{principal.strip(':')}"
+    return None

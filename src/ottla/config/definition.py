@@ -113,11 +113,11 @@ def option(
 class Configs:
     """An immutable set of typed values, one per declared config."""
 
-    definitions: ClassVar[Mapping[str, ConfigDefinition]]
+    definitions: ClassVar[Mapping[str, ConfigDefinition]] = {}
     kind: ClassVar[str] = "config"
 
     def __init_subclass__(cls) -> None:
-        found = {}
+        found = {name: one for base in cls.__bases__ for name, one in getattr(base, "definitions", {}).items()}
         for attribute, declared in list(vars(cls).items()):
             if isinstance(declared, ConfigDefinition):
                 definition = replace(declared, name=attribute.replace("_", "."))

@@ -58,7 +58,8 @@ def describe_broker(broker: BrokerConfig, names: Collection[str] | None = None) 
     >>> entry.value, entry.source.name, entry.read_only
     ('1', 'DEFAULT', True)
     """
-    for definition in _chosen(BrokerConfig.definitions, names):
+    set_for_listeners = {name: broker.definition(name) for _, layer in broker.layers() for name in layer}
+    for definition in _chosen({**BrokerConfig.definitions, **set_for_listeners}, names):
         value = render(broker.value(definition.name))
         yield _entry(definition, value, _broker_synonyms(broker, definition), read_only=not definition.dynamic)
 

@@ -1,8 +1,15 @@
 """Addresses to listen on, as the `listeners` config writes them."""
 
+from collections.abc import Container, Iterable
 from dataclasses import dataclass
 
 from ottla.config.parse import Value, refuse
+
+SECURITY_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+_PREFIX = "listener.name."
+_OVERRIDABLE = ("ssl.", "sasl.", "connections.max.reauth.ms")
+"""Configs, and beginnings of their names, that a listener may have values of its own for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +67,15 @@ def check_listeners(value: Value) -> str | None:
     return None
 
 
+def check_metrics_listen(value: Value) -> str | None:
+    """What is wrong with the address of the port for metrics, or None."""
+    if value is not None and "://" in str(value):
+        return "is not to have a name; write it as HOST:PORT"
+    if value is not None:
+        parse_listener("ottla.metrics.listen", str(value))
+    return None
+
+
 def check_advertised_listeners(value: Value) -> str | None:
     """What is wrong with a list of advertised listeners, or None."""
     assert isinstance(value, tuple)
@@ -67,3 +83,52 @@ def check_advertised_listeners(value: Value) -> str | None:
         if address.host in ("", "0.0.0.0", "::"):
             return f"no client can connect to host {address.host!r}; name the host that clients reach"
     return None
+
+
+def parse_protocol_map(entries: Iterable[str]) -> dict[str, str]:
+    """Read `NAME:PROTOCOL` entries.
+
+    >>> parse_protocol_map(["CLIENTS:SASL_SSL", "internal:plaintext"])
+    {'CLIENTS': 'SASL_SSL', 'INTERNAL': 'PLAINTEXT'}
+    """
+    pairs = (entry.upper().partition(":") for entry in entries)
+    return {name.strip(): protocol.strip() for name, _, protocol in pairs}
+
+
+def check_protocol_map(value: Value) -> str | None:
+    """What is wrong with a map from listeners to protocols, or None."""
+    assert isinstance(value, tuple)
+    for name, protocol in parse_protocol_map(value).items():
+        if not name or protocol not in SECURITY_PROTOCOLS:
+            return f"{name}:{protocol} is no NAME:PROTOCOL; the protocols are {', '.join(SECURITY_PROTOCOLS)}"
+    return None
+
+
+def own_name(listener: str, config: str, mechanism: str | None = None) -> str:
+    """What a config is called for one listener, or for one mechanism there.
+
+    >>> own_name("SASL_SSL", "ssl.client.auth"), own_name("CLIENTS", "sasl.jaas.config", "PLAIN")
+    ('listener.name.sasl_ssl.ssl.client.auth', 'listener.name.clients.plain.sasl.jaas.config')
+    """
+    middle = "" if mechanism is None else mechanism.lower() + "."
+    return f"{_PREFIX}{listener.lower()}.{middle}{config}"
+
+
+def general_name(config: str, known: Container[str]) -> str:
+    """What a config of one listener is called for all; any other name as it is.
+
+    >>> known = {"ssl.client.auth", "sasl.jaas.config", "log.dirs"}
+    >>> general_name("listener.name.clients.ssl.client.auth", known)
+    'ssl.client.auth'
+    >>> general_name("listener.name.clients.plain.sasl.jaas.config", known)
+    'sasl.jaas.config'
+    >>> general_name("listener.name.clients.log.dirs", known)
+    'listener.name.clients.log.dirs'
+    """
+    if not config.startswith(_PREFIX):
+        return config
+    name = config.removeprefix(_PREFIX).partition(".")[2]
+    after_mechanism = name.partition(".")[2]
+    if name in known and name.startswith(_OVERRIDABLE):
+        return name
+    return after_mechanism if after_mechanism in known and after_mechanism.startswith("sasl.") else config

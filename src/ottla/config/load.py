@@ -10,10 +10,13 @@ from typing import Any, NoReturn
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.definition import nearest
+from ottla.config.listener import general_name
 from ottla.wire.errors import ErrorCode, KafkaError
 
 PREFIX = "OTTLA_"
-NOT_CONFIGS = frozenset({"OTTLA_BOOTSTRAP", "OTTLA_PURE_PYTHON"})
+NOT_CONFIGS = frozenset(
+    {"OTTLA_BOOTSTRAP", "OTTLA_COMMAND_CONFIG", "OTTLA_METRICS", "OTTLA_PASSWORD", "OTTLA_PURE_PYTHON"}
+)
 """Variables of the environment that begin like configs and are for others."""
 
 _SEPARATOR = re.compile(r"(?<!\\)(?:\s*[=:]\s*|\s+)")
@@ -44,7 +47,7 @@ def load_broker_config(
         ("the arguments", parse_overrides(overrides)),
     ):
         for name in found:
-            if name not in BrokerConfig.definitions:
+            if general_name(name, BrokerConfig.definitions) not in BrokerConfig.definitions:
                 hint = nearest(name, BrokerConfig.definitions)
                 _refuse(f"{where}: there is no broker config {name!r}{hint}")
         settings.update(found)

@@ -5,6 +5,7 @@ after a start is the same replay. What is not in the records (who waits for a jo
 it is changed at once, and a coordinator that starts again does without it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -79,3 +80,5 @@ class Call(NamedTuple):
     client_host: str
     """As tools show it: "/127.0.0.1"."""
     body: Any
+    may_see: Callable[[str], bool] | None = None
+    """Whether the client may know of a topic of that name; None where everybody may know of all."""

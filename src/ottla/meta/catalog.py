@@ -6,6 +6,7 @@
 | `/topics/NAME` | a topic: id, partitions, configs; under its folded name, so that two that collide cannot both be |
 | `/broker-configs/default`, `/broker-configs/ID` | configs set while brokers run, for all of them or for one |
 | `/producer-ids` | the first producer id that was never handed out |
+| `/acls/...` | rules of access, in `meta/acls.py` |
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import TypeVar
 from ottla.cluster.change import collision
 from ottla.cluster.image import ClusterImage, PartitionImage, TopicImage
 from ottla.cluster.names import check_topic_name, folded
+from ottla.meta.acls import AclRules
 from ottla.meta.encoding import decode_json, decode_topic, encode_id, encode_json, encode_topic
 from ottla.meta.store import (
     LARGEST_COMMIT,
@@ -77,6 +79,7 @@ class Catalog:
     def __init__(self, store: MetaStore, cluster_id: str) -> None:
         self.store = store
         self.cluster_id = cluster_id
+        self.acls = AclRules(store)
 
     @classmethod
     async def open(cls, store: MetaStore, chance: Chance) -> Catalog:
@@ -92,10 +95,10 @@ class Catalog:
         return cls(store, await _update(store, CLUSTER, attempt))
 
     async def load(self) -> ClusterImage:
-        """All topics. The brokers, which come and go, are not part of it."""
+        """All topics and rules of access. The brokers, which come and go, are not part of it."""
         entries = await self.store.entries(TOPICS)
         topics = (decode_topic(f"{TOPICS}/{key}", entry.value) for key, entry in entries.items())
-        return ClusterImage(self.cluster_id).with_topics(*topics)
+        return ClusterImage(self.cluster_id, acls=await self.acls.load()).with_topics(*topics)
 
     async def create_topic(self, topic: TopicImage) -> TopicImage:
         """Write a new topic; TOPIC_ALREADY_EXISTS, or INVALID_TOPIC_EXCEPTION if its name collides with another."""

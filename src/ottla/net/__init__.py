@@ -5,12 +5,14 @@ from ottla.net.connection import (
     BrokerUnreachableError,
     Connection,
     ConnectionLostError,
+    HandshakeCutError,
     MalformedReplyError,
     RequestTimedOutError,
 )
 from ottla.net.listener import Listener
 from ottla.net.memory import Memory
 from ottla.net.negotiate import UnsupportedVersionError
+from ottla.net.security import Security
 from ottla.net.serving import Handler, Reply, ServerConnection
 
 __all__ = [
@@ -19,11 +21,13 @@ __all__ = [
     "Connection",
     "ConnectionLostError",
     "Handler",
+    "HandshakeCutError",
     "Listener",
     "MalformedReplyError",
     "Memory",
     "Reply",
     "RequestTimedOutError",
+    "Security",
     "ServerConnection",
     "UnsupportedVersionError",
 ]

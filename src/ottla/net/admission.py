@@ -1,6 +1,7 @@
 """How many clients may be connected, in all and from one address."""
 
 from collections import Counter
+from collections.abc import Callable
 
 NO_BOUND = 2**31 - 1
 
@@ -19,6 +20,8 @@ class Admission:
     def __init__(self, limit: int = NO_BOUND, limit_per_host: int = NO_BOUND) -> None:
         self.limit = limit
         self.limit_per_host = limit_per_host
+        self.comes_too_often: Callable[[str], bool] = lambda host: False
+        """Whether clients from an address connect too often; asked once for each that does."""
         self._hosts: Counter[str] = Counter()
         self._count = 0
 
@@ -29,6 +32,8 @@ class Admission:
         from_there = self._hosts.get(host, 0)
         if from_there >= self.limit_per_host:
             return f"{from_there} clients are connected from there"
+        if self.comes_too_often(host):
+            return "clients connect from there more often than its quota allows"
         self._count += 1
         self._hosts[host] += 1
         return None

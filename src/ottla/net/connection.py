@@ -7,19 +7,34 @@ is not answered in time holds up all after it; the connection is then given up.
 import asyncio
 import logging
 import re
+import ssl
 import struct
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
 from os import strerror
 from typing import Any, NamedTuple, Self, cast
 
 from ottla import __version__
-from ottla.net.negotiate import API_VERSIONS, BEFORE_API_VERSIONS, Offer, best_version, decode_offer
-from ottla.net.receiving import Receiver, scratch
+from ottla.net.authenticate import log_in
+from ottla.net.holding import HeldTransport
+from ottla.net.negotiate import (
+    API_VERSIONS,
+    BEFORE_API_VERSIONS,
+    Offer,
+    UnsupportedVersionError,
+    best_version,
+    decode_offer,
+)
+from ottla.net.receiving import TLS_ALERT, Receiver, begins_like, scratch
+from ottla.net.security import PLAINTEXT, Security
 from ottla.net.sending import write_all
+from ottla.net.tls import client_tls
+from ottla.net.tls_errors import SecurityProtocolError, SslAuthenticationError, client_error, only_tls
+from ottla.ports import Chance, SystemChance
 from ottla.wire import api
 from ottla.wire.api.api_versions import ApiVersionsRequest
+from ottla.wire.api.sasl_handshake import SaslHandshakeRequest
 from ottla.wire.errors import ErrorCode, KafkaError, ProtocolError
 from ottla.wire.frame import decode_response, encode_request
 from ottla.wire.schema import schema_of
@@ -30,6 +45,12 @@ SCRATCH_BYTES = 64 * 1024
 TIMEOUT_MS = 30_000
 QUESTIONS = 3
 """How often a broker is asked for its versions. A connection may be cut by chance, and that makes no old broker."""
+
+SESSION_PART = (0.85, 0.95)
+"""When to log in again, of the time that a session lasts: not all clients at the same moment."""
+
+GOODBYE_SECONDS = 5.0
+"""How long a broker may take over the words that end TLS."""
 
 _CORRELATION_ID = struct.Struct(">i")
 
@@ -53,6 +74,14 @@ class BrokerUnreachableError(ConnectionLostError):
     >>> error = BrokerUnreachableError("no broker at localhost:9092: Connection refused")
     >>> isinstance(error, ConnectionLostError), error.retriable
     (True, True)
+    """
+
+
+class HandshakeCutError(BrokerUnreachableError):
+    """Whoever is at the broker's address closed the connection instead of speaking TLS.
+
+    >>> isinstance(HandshakeCutError("localhost:9092 closed the connection"), BrokerUnreachableError)
+    True
     """
 
 
@@ -110,6 +139,9 @@ class Connection(asyncio.BufferedProtocol):
         self._loop = asyncio.get_running_loop()
         self._pending: dict[int, _Pending] = {}
         self._correlation_id = 0
+        self._security = PLAINTEXT
+        self._session_timer: asyncio.TimerHandle | None = None
+        self._login: asyncio.Task[None] | None = None
         self._lost: str | None = None
         self._left_by_broker = False
         self._closed = self._loop.create_future()
@@ -127,18 +159,26 @@ class Connection(asyncio.BufferedProtocol):
         timeout_ms: int = TIMEOUT_MS,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
         may_be_old: bool = True,
+        security: Security = PLAINTEXT,
+        chance: Chance | None = None,
     ) -> Self:
-        """Connect and negotiate versions. `timeout_ms` bounds this, and is what requests get unless told otherwise.
+        """Connect, negotiate versions, and log in if need be. `timeout_ms` bounds this, and is what requests get unless
+        told otherwise.
 
-        `may_be_old` takes a broker that closes connections when it is asked for its versions for Kafka 0.9.
+        `may_be_old` takes a broker that closes connections when it is asked for its versions for Kafka 0.9. `security`
+        says how to be sure of the broker, and who to log in as. Raises `SslAuthenticationError` if TLS cannot be had
+        for good, and `AuthenticationFailedError` if the login fails.
         """
         broker = f"{host}:{port}"
+        may_be_old = may_be_old and not security.uses_tls and not security.uses_sasl
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 for attempt in range(1, QUESTIONS + 1):
-                    connection = await cls._connect(host, port, client_id, timeout_ms, max_response_bytes)
+                    connection = await cls._connect(host, port, client_id, timeout_ms, max_response_bytes, security)
                     try:
                         await connection._negotiate()
+                        if security.uses_sasl:
+                            await connection._log_in(chance or SystemChance())
                         return connection
                     except ConnectionLostError:
                         if not connection._left_by_broker or (attempt == QUESTIONS and not may_be_old):
@@ -147,7 +187,7 @@ class Connection(asyncio.BufferedProtocol):
                         connection._give_up(f"negotiation with {broker} failed")
                         raise
                 log.info("%s closes connections when asked for its versions; taking it for Kafka 0.9", broker)
-                connection = await cls._connect(host, port, client_id, timeout_ms, max_response_bytes)
+                connection = await cls._connect(host, port, client_id, timeout_ms, max_response_bytes, security)
                 connection.offer = BEFORE_API_VERSIONS
                 return connection
         except TimeoutError:
@@ -155,15 +195,44 @@ class Connection(asyncio.BufferedProtocol):
 
     @classmethod
     async def _connect(
-        cls, host: str, port: int, client_id: str | None, timeout_ms: int, max_response_bytes: int
+        cls,
+        host: str,
+        port: int,
+        client_id: str | None,
+        timeout_ms: int,
+        max_response_bytes: int,
+        security: Security,
     ) -> Self:
         connection = cls(f"{host}:{port}", client_id, timeout_ms, max_response_bytes)
+        connection._security = security
+        tls: dict[str, Any] = {}
+        if security.uses_tls:
+            context = await client_tls(security).current()
+            tls = {
+                "ssl": context,
+                "server_hostname": host,
+                "ssl_handshake_timeout": timeout_ms / 1000,
+                "ssl_shutdown_timeout": GOODBYE_SECONDS,
+            }
         try:
-            await asyncio.get_running_loop().create_connection(lambda: connection, host, port)
+            await asyncio.get_running_loop().create_connection(lambda: connection, host, port, **tls)
         # Names that cannot be those of hosts are UnicodeErrors.
         except (OSError, UnicodeError) as error:
+            if security.uses_tls:
+                connection._check_handshake(error)
             raise BrokerUnreachableError(f"cannot connect to {host}:{port}: {_reason(error)}") from error
         return connection
+
+    def _check_handshake(self, error: Exception) -> None:
+        failure = client_error(error, self.broker, has_certificate=self._security.ssl_certfile is not None)
+        if failure is not None:
+            raise failure from error
+        if isinstance(error, ConnectionResetError | ssl.SSLError):
+            raise HandshakeCutError(
+                f"{self.broker} closed the connection during the TLS handshake, as brokers do that have no TLS there; "
+                f"if so, set security_protocol to {self._security.security_protocol.replace('SSL', 'PLAINTEXT')!r}, or "
+                "give its TLS port"
+            ) from error
 
     async def _negotiate(self) -> None:
         version = schema_of(ApiVersionsRequest).versions.last
@@ -177,6 +246,51 @@ class Connection(asyncio.BufferedProtocol):
         if code is not ErrorCode.NONE:
             raise KafkaError(code, f"{self.broker} does not say which versions it offers")
         self.offer = offer
+
+    # Logging in.
+
+    async def _log_in(self, chance: Chance) -> None:
+        if self.version_of(SaslHandshakeRequest) == 0:
+            raise UnsupportedVersionError(f"{self.broker} is too old to log in to; it must be Kafka 1.0 or later")
+
+        def ask(message: object) -> Awaitable[Any]:
+            return self._send(message, self.version_of(type(message)), self._timeout_ms)
+
+        self._next_login(await log_in(ask, self.broker, self._security, chance), chance)
+
+    def _next_login(self, lifetime_ms: int, chance: Chance) -> None:
+        if lifetime_ms > 0 and self._lost is None:
+            wait_s = lifetime_ms / 1000 * chance.uniform(*SESSION_PART)
+            self._session_timer = self._loop.call_later(wait_s, self._begin_again, chance)
+
+    def _begin_again(self, chance: Chance) -> None:
+        if self._lost is None:
+            self._login = self._loop.create_task(self._log_in_again(chance))
+
+    async def _log_in_again(self, chance: Chance) -> None:
+        """Log in before the session ends. What others send in the meantime is held back."""
+        held = HeldTransport(self._transport)
+        # What was asked before, as joining a group, is answered before.
+        patience_s = max((one.deadline for one in self._pending.values()), default=0.0) - self._loop.time()
+        timeout_ms = self._timeout_ms + max(0, int(patience_s * 1000))
+
+        def ask(message: object) -> Awaitable[Any]:
+            self._transport = held.transport
+            try:
+                return self._send(message, self.version_of(type(message)), timeout_ms)
+            finally:
+                self._transport = held
+
+        self._transport = held
+        try:
+            lifetime_ms = await log_in(ask, self.broker, self._security, chance)
+        except KafkaError as error:
+            self._give_up(f"the session with {self.broker} is over: {error.message}", error)
+            return
+        finally:
+            self._transport = held.transport
+            held.release()
+        self._next_login(lifetime_ms, chance)
 
     @property
     def client_id(self) -> str | None:
@@ -326,17 +440,18 @@ class Connection(asyncio.BufferedProtocol):
         except Exception:
             log.exception("a reply of %s could not be dealt with", self.broker)
 
-    def _give_up(self, reason: str) -> None:
+    def _give_up(self, reason: str, failure: KafkaError | None = None) -> None:
         """Close, and fail all that is pending."""
         if self._lost is None:
             self._lost = reason
             self._transport.abort()
         pending, self._pending = self._pending, {}
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer = None
+        for timer in (self._timer, self._session_timer):
+            if timer is not None:
+                timer.cancel()
+        self._timer = self._session_timer = None
         for one in pending.values():
-            self._tell(one.then, None, ConnectionLostError(reason))
+            self._tell(one.then, None, failure or ConnectionLostError(reason))
         if self._room is not None:
             _settle(self._room)
             self._room = None
@@ -405,8 +520,21 @@ class Connection(asyncio.BufferedProtocol):
         """The socket is closed."""
         self._left_by_broker = self._lost is None
         cause = f": {error}" if error is not None else ""
-        self._give_up(f"{self.broker} closed the connection{cause}")
+        failure = self._security_failure(error) if self._left_by_broker else None
+        self._give_up(f"{self.broker} closed the connection{cause}", failure)
         _settle(self._closed)
+
+    def _security_failure(self, error: Exception | None) -> SslAuthenticationError | None:
+        """What it means for security that the broker left, if it means anything."""
+        if not self._security.uses_tls:
+            # The broker has tried to say, in its own language, that it does not understand.
+            if not self.offer and begins_like(self._receiver.announced, TLS_ALERT):
+                return SecurityProtocolError(only_tls(self.broker))
+            return None
+        if error is None:
+            return None
+        # With TLS 1.3 a broker says after the handshake what it thinks of the client's certificate.
+        return client_error(error, self.broker, has_certificate=self._security.ssl_certfile is not None)
 
 
 def _reason(error: Exception) -> str:

@@ -20,6 +20,7 @@ import os
 import socket
 
 from ottla.net.admission import Admission
+from ottla.net.doorway import Doorway, ListenerTls
 from ottla.net.memory import Memory
 from ottla.net.receiving import scratch
 from ottla.net.serving import Handler, ServerConnection
@@ -36,31 +37,45 @@ class Listener:
     """A listening address with the connections that came in through it.
 
     `handler` gets each frame with the connection it came on; see `ottla.net.serving`. A frame beyond
-    `max_request_bytes` closes its connection. `idle_ms` bounds how long a client may send nothing, take over one
+    `max_request_bytes` closes its connection, and so does one beyond `stranger_request_bytes` until the handler trusts
+    its client. `idle_ms` bounds how long a client may send nothing, take over one
     request, or leave its replies unread; below 1 there is no bound. `admission` says how many clients are let in, and
-    `memory` how much all of them may take; listeners of one broker share them.
+    `memory` how much all of them may take; listeners of one broker share them. With `tls`, clients have to speak it.
     """
 
     def __init__(
         self,
         handler: Handler,
         *,
+        name: str = "PLAINTEXT",
+        security_protocol: str = "PLAINTEXT",
         max_request_bytes: int = 100 * 1024 * 1024,
+        stranger_request_bytes: int | None = None,
         idle_ms: int = 600_000,
         admission: Admission | None = None,
         memory: Memory | None = None,
+        tls: ListenerTls | None = None,
     ) -> None:
         self.handler = handler
+        self.name = name
+        self.security_protocol = security_protocol
         self.max_request_bytes = max_request_bytes
+        self.stranger_request_bytes = max_request_bytes if stranger_request_bytes is None else stranger_request_bytes
         self.memory = memory or Memory()
         self.scratch = scratch()
         """What connections are read into."""
+        self.tls = tls
         self._admission = admission or Admission()
         self._idle_s = idle_ms / 1000
         self._connections: set[ServerConnection] = set()
         self._servers: list[asyncio.Server] = []
+        self._doorways: list[Doorway] = []
         self._sweep_timer: asyncio.TimerHandle | None = None
         self._refused = 0
+        self.accepted_count = 0
+        """Clients that were let in since the start, and below, that were turned away, and that made mistakes."""
+        self.refused_count = 0
+        self.failed_count = 0
         self._stopping = False
         self._empty: asyncio.Future[None] | None = None
         self.address: tuple[str, int] = ("", 0)
@@ -70,6 +85,16 @@ class Listener:
     def connection_count(self) -> int:
         """How many clients are connected."""
         return len(self._connections)
+
+    @property
+    def handshake_count(self) -> int:
+        """How many clients are about to come in, where they have to speak TLS."""
+        return sum(doorway.handshake_count for doorway in self._doorways)
+
+    @property
+    def requests_waiting(self) -> int:
+        """Requests that have arrived and wait for the ones before them."""
+        return sum(connection.requests_waiting for connection in self._connections)
 
     @property
     def bytes_buffered(self) -> int:
@@ -96,23 +121,39 @@ class Listener:
                 await self._stop_accepting()
                 if port or not tries_left or error.errno != errno.EADDRINUSE:
                     raise _cannot_listen(host, port, error) from error
-        self.address = (host, self._servers[0].sockets[0].getsockname()[1])
+        self.address = (host, self._port())
         self._schedule_sweep(loop)
         return self.address
 
     async def _listen(self, loop: asyncio.AbstractEventLoop, addresses: list[str], port: int) -> None:
+        def connection() -> ServerConnection:
+            return ServerConnection(self, loop)
+
         for address in addresses:
             try:
-                server = await loop.create_server(
-                    lambda: ServerConnection(self, loop), address, port, backlog=BACKLOG, reuse_address=True
-                )
+                if self.tls is None:
+                    server = await loop.create_server(connection, address, port, backlog=BACKLOG, reuse_address=True)
+                    self._servers.append(server)
+                else:
+                    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+                    listening = socket.create_server((address, port), family=family, backlog=BACKLOG)
+                    listening.setblocking(False)
+                    self._doorways.append(Doorway(listening, connection, self.tls, self._admit, self._admission.leave))
             except OSError as error:
                 # A name may stand for an IPv6 address on a machine that has no IPv6.
-                if self._servers and error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT) and self._listens():
                     continue
                 raise
-            self._servers.append(server)
-            port = server.sockets[0].getsockname()[1]
+            port = self._port()
+        for doorway in self._doorways:
+            doorway.open()
+
+    def _listens(self) -> bool:
+        return bool(self._servers or self._doorways)
+
+    def _port(self) -> int:
+        port: int = self._doorways[0].port if self._doorways else self._servers[0].sockets[0].getsockname()[1]
+        return port
 
     async def stop(self, timeout_ms: int = 5_000) -> None:
         """Accept nobody more, finish the requests that have arrived, close; after `timeout_ms` close regardless."""
@@ -133,6 +174,9 @@ class Listener:
         for server in self._servers:
             server.close()
         self._servers.clear()
+        doorways, self._doorways = self._doorways, []
+        for doorway in doorways:
+            await doorway.close()
         await asyncio.sleep(0)
 
     async def _emptied(self, timeout_s: float | None) -> bool:
@@ -145,14 +189,22 @@ class Listener:
 
     def admit(self, connection: ServerConnection) -> bool:
         """Count a new connection, unless there are too many."""
-        refusal = "the broker stops" if self._stopping else self._admission.refusal(connection.host)
-        if refusal is not None:
-            if not self._refused:
-                log.warning("turning %s away: %s", connection.peer, refusal)
-            self._refused += 1
+        # Those who had a handshake were counted before it.
+        if self.tls is None and not self._admit(connection.host, connection.peer):
             return False
+        self.accepted_count += 1
         self._connections.add(connection)
         return True
+
+    def _admit(self, host: str, peer: str) -> bool:
+        refusal = "the broker stops" if self._stopping else self._admission.refusal(host)
+        if refusal is None:
+            return True
+        if not self._refused:
+            log.warning("turning %s away: %s", peer, refusal)
+        self._refused += 1
+        self.refused_count += 1
+        return False
 
     def forget(self, connection: ServerConnection) -> None:
         """Count a connection no more."""

@@ -79,6 +79,11 @@ class Memory:
         self._unread = 0
 
     @property
+    def unread(self) -> int:
+        """Bytes of replies that clients leave unread."""
+        return self._unread
+
+    @property
     def short(self) -> bool:
         """Whether requests take all the room there is."""
         return self.used >= self.limit

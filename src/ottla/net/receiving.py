@@ -22,8 +22,21 @@ STEP_BYTES = 4 * 1024 * 1024
 and beyond `STEP_BYTES` twice as much. What a peer announces takes no memory."""
 
 
+TLS_HANDSHAKE, TLS_ALERT = 22, 21
+"""How records of TLS begin: with a kind, and the version 3."""
+
+
 class FrameTooLargeError(ProtocolError):
     """A frame announces more bytes than are allowed, or fewer than none. The connection has to close."""
+
+
+def begins_like(size: int, kind: int) -> bool:
+    """Whether what was taken for the size of a frame is the beginning of TLS.
+
+    >>> begins_like(0x16030102, TLS_HANDSHAKE), begins_like(4096, TLS_HANDSHAKE)
+    (True, False)
+    """
+    return size >> 16 == kind << 8 | 3
 
 
 def scratch(size: int = SCRATCH_BYTES) -> memoryview:
@@ -40,10 +53,11 @@ class Receiver:
     [b'abc']
     """
 
-    __slots__ = ("_begun", "_filled", "_max_size", "_own", "_position", "_scratch", "_size", "failure")
+    __slots__ = ("_begun", "_filled", "_own", "_position", "_scratch", "_size", "failure", "max_size")
 
     def __init__(self, max_size: int, scratch: memoryview) -> None:
-        self._max_size = max_size
+        self.max_size = max_size
+        """The largest frame. It may change; a frame that has begun has been let in."""
         self._scratch = scratch
         self._begun = b""
         """Less than a size."""
@@ -64,6 +78,11 @@ class Receiver:
     def missing(self) -> int:
         """Bytes that the frame which is being read lacks; 0 between frames, and before its size is known."""
         return 0 if self._own is None else self._size - self._filled
+
+    @property
+    def announced(self) -> int:
+        """The size of the frame which is being read; 0 between frames, and before it is known."""
+        return 0 if self._own is None else self._size
 
     def room(self) -> memoryview:
         """Where the next bytes go; never empty. What was returned before must be out of use by now."""
@@ -100,7 +119,7 @@ class Receiver:
         position = 0
         while count - position >= _SIZE.size:
             size: int = _SIZE.unpack_from(data, position)[0]
-            if not 0 <= size <= self._max_size:
+            if not 0 <= size <= self.max_size:
                 self._fail(size)
                 if frames:
                     return frames
@@ -128,8 +147,9 @@ class Receiver:
 
     def _fail(self, size: int) -> None:
         self._begun = b""
+        spoken = "; it begins like TLS, which is not spoken here" if begins_like(size, TLS_HANDSHAKE) else ""
         self.failure = FrameTooLargeError(
-            f"a frame of {size} bytes; {self._max_size} is the most that is allowed",
+            f"a frame of {size} bytes; {self.max_size} is the most that is allowed{spoken}",
             offset=self._position,
             where="frame size",
         )

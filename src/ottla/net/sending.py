@@ -1,8 +1,9 @@
 """Replies on their way to a transport, no faster than the peer reads them.
 
-A reply is a list of buffers, some of which may be slices of files. Slices are read in chunks, from the page cache if
-they are there and by a thread if not, and the next chunk is read when the transport has room for it. So a connection
-holds a chunk or two, however long the reply and however slow the reader.
+A reply is a list of buffers, some of which may be slices of files. Large slices that are in the page cache the system
+sends by itself. Others are read in chunks, from the page cache if they are there and by a thread if not, and the next
+chunk is read when the transport has room for it. So a connection holds a chunk or two, however long the reply and
+however slow the reader.
 """
 
 import asyncio
@@ -10,9 +11,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from ottla.net.outlet import Buffer, Outlet
 from ottla.ports import FileSlice
 
-Buffer = bytes | bytearray | memoryview
 Sendable = Buffer | FileSlice
 
 CHUNK_BYTES = 256 * 1024
@@ -20,6 +21,9 @@ CHUNK_BYTES = 256 * 1024
 
 LARGE_BYTES = 32 * 1024
 """From what size on a buffer is worth a call of its own."""
+
+SHIPPED_BYTES = 64 * 1024
+"""From what size on a slice is sent without being read."""
 
 TURN_BYTES = 4 * CHUNK_BYTES
 """How much one connection may send before the event loop looks after the others."""
@@ -52,31 +56,51 @@ class Sender:
     """Hands one reply at a time to a transport.
 
     `when_sent` is called once a reply that `send` could not hand over at once is with the transport and the transport
-    has room again; `when_failed` if a file cannot be read, after which the rest of the reply cannot follow.
+    has room again; `when_moving` whenever the peer has read some of it; `when_failed` if a file cannot be read, after
+    which the rest of the reply cannot follow.
     """
 
-    __slots__ = ("_busy", "_full", "_loop", "_transport", "_unsent", "_when_failed", "_when_sent")
+    __slots__ = (
+        "_busy",
+        "_full",
+        "_loop",
+        "_outlet",
+        "_ships",
+        "_transport",
+        "_under_way",
+        "_unsent",
+        "_when_failed",
+        "_when_moving",
+        "_when_sent",
+    )
 
     def __init__(
         self,
         transport: asyncio.Transport,
         loop: asyncio.AbstractEventLoop,
         when_sent: Callable[[], None],
+        when_moving: Callable[[], None],
         when_failed: Callable[[Exception], None],
     ) -> None:
         transport.set_write_buffer_limits(high=CHUNK_BYTES)
         self._transport = transport
         self._loop = loop
         self._when_sent = when_sent
+        self._when_moving = when_moving
         self._when_failed = when_failed
         self._unsent: list[Sendable] = []
         self._full = False
         self._busy = False
+        self._ships = True
+        """Whether there is an outlet, as far as is known."""
+        self._outlet: Outlet | None = None
+        self._under_way = False
+        """Whether the next slice is the rest of one that the system sends."""
 
     @property
     def stuck(self) -> bool:
         """Whether the peer has to read before anything more can be sent."""
-        return self._full
+        return self._full or (self._outlet is not None and self._outlet.waits)
 
     def send(self, reply: list[Sendable]) -> bool:
         """Send a reply; False if it, or the transport's room for the next one, has to be waited for."""
@@ -101,9 +125,14 @@ class Sender:
     def drop(self) -> None:
         """Forget what is not sent, with the files it holds open."""
         self._unsent.clear()
+        self._ships = False
+        if self._outlet is not None:
+            self._outlet.close()
+            self._outlet = None
 
     def _continue(self) -> None:
         self._busy = False
+        self._when_moving()
         if not self._transport.is_closing() and not self._full and self._advance():
             self._when_sent()
 
@@ -114,6 +143,17 @@ class Sender:
         while self._unsent and not self._full:
             buffer = self._unsent.pop()
             if isinstance(buffer, FileSlice):
+                if (self._under_way or buffer.length >= SHIPPED_BYTES) and self._can_ship(ready):
+                    ready, size = [], 0
+                    shipped = self._ship(buffer)
+                    if shipped == 0:
+                        return False
+                    if shipped is not None:
+                        sent += shipped
+                        if sent >= TURN_BYTES and self._unsent:
+                            self._give_way()
+                            return False
+                        continue
                 wanted = min(buffer.length, CHUNK_BYTES)
                 try:
                     found = buffer.file.read_cached(buffer.position, wanted)
@@ -133,12 +173,56 @@ class Sender:
                 sent += size
                 ready, size = [], 0
                 if sent >= TURN_BYTES and self._unsent and not self._full:
-                    self._busy = True
-                    self._loop.call_soon(self._continue)
+                    self._give_way()
                     return False
         if ready:
             write_all(self._transport, ready)
         return not self._unsent and not self._full
+
+    def _give_way(self) -> None:
+        self._busy = True
+        self._loop.call_soon(self._continue)
+
+    def _can_ship(self, ready: list[Buffer]) -> bool:
+        """Whether the system can send what comes after these buffers by itself; if so, they are on their way."""
+        if not self._ships or self._transport.get_write_buffer_size():
+            return False
+        if self._outlet is None:
+            self._outlet = Outlet.of(self._transport, self._loop)
+            self._ships = self._outlet is not None
+        if self._outlet is None:
+            return False
+        try:
+            left = self._outlet.send_before(ready)
+        except OSError:
+            # The transport will meet with the same.
+            return False
+        if left:
+            self._transport.write(left)
+        ready.clear()
+        return not left
+
+    def _ship(self, part: FileSlice) -> int | None:
+        """Have the system send the beginning of a slice; 0 if it has to wait, None if the slice must be read."""
+        assert self._outlet is not None
+        try:
+            sent = self._outlet.send(part, TURN_BYTES)
+        except ConnectionError:
+            self._unsent.clear()
+            self._transport.abort()
+            return 0
+        except OSError as error:
+            self._when_failed(error)
+            return 0
+        self._under_way = sent is not None and sent < part.length
+        if sent is None:
+            return None
+        if self._under_way:
+            self._unsent.append(FileSlice(part.file, part.position + sent, part.length - sent))
+        if sent == 0:
+            self._busy = True
+            self._outlet.wait(self._continue)
+        return sent
 
     def _take(self, part: FileSlice, found: Buffer) -> None:
         """Put what was not read of a slice back."""

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, cast
 
+from ottla.metrics.clients import ClientCounters
 from ottla.net.memory import READ_BYTES, SMALL_BYTES
 from ottla.net.receiving import Receiver
 from ottla.net.sending import Sendable, Sender
@@ -53,6 +54,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         "_listener",
         "_loop",
         "_memory",
+        "_mute_timer",
         "_paused",
         "_pending",
         "_receiver",
@@ -63,6 +65,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         "active_at",
         "bytes_handled",
         "bytes_waiting",
+        "client",
         "context",
         "host",
         "interrupt",
@@ -78,11 +81,12 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._loop = loop
         self._handle = listener.handler
         self._memory = listener.memory
-        self._receiver = Receiver(listener.max_request_bytes, listener.scratch)
+        self._receiver = Receiver(listener.stranger_request_bytes, listener.scratch)
         self._waiting: deque[Frame] = deque()
         self._pending: asyncio.Future[Answer] | None = None
         self._busy = False
         self._paused = False
+        self._mute_timer: asyncio.TimerHandle | None = None
         self._finishing = False
         self._unfinished_since: float | None = None
         self.bytes_waiting = 0
@@ -96,6 +100,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         """The client's address, as `host:port`."""
         self.principal = ANONYMOUS
         """Who the client is, as access rules name it."""
+        self.client: ClientCounters | None = None
+        """What is counted for this client; whoever handles its requests says which."""
         self.context: Any = None
         """The handler's own: what it has to remember of this client."""
         self.interrupt: Callable[[], object] | None = None
@@ -103,17 +109,60 @@ class ServerConnection(asyncio.BufferedProtocol):
         does, sets it to end its waiting; any other handler runs to its end, and its answer is dropped. It holds for one
         request."""
 
+    @property
+    def listener(self) -> str:
+        """The name of the listener that it came in through."""
+        return self._listener.name
+
+    @property
+    def security_protocol(self) -> str:
+        """What that listener asks of its clients: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+        return self._listener.security_protocol
+
+    @property
+    def identity(self) -> dict[str, str | None]:
+        """Who the client is, as structured logs have it."""
+        client_id = None if self.client is None else self.client.client_id
+        return {"address": self.peer, "principal": self.principal, "client_id": client_id}
+
+    def trust(self) -> None:
+        """Take requests as large as those of anybody who is known."""
+        self._receiver.max_size = self._listener.max_request_bytes
+
+    def mute(self, seconds: float) -> None:
+        """Take nothing more of this client for so long: it has used what it may. Replies leave all the same."""
+        if self._mute_timer is not None:
+            self._mute_timer.cancel()
+        self._mute_timer = self._loop.call_later(seconds, self._unmute)
+        self._pause_reading()
+
+    def _unmute(self) -> None:
+        if self._mute_timer is not None:
+            self._mute_timer.cancel()
+            self._mute_timer = None
+        if not self._busy and not self._transport.is_closing():
+            self.active_at = self._loop.time()
+            self._run()
+
     # What the event loop calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is open."""
         self._transport = cast(asyncio.Transport, transport)
-        self._sender = Sender(self._transport, self._loop, self._sent, self._fail)
+        self._sender = Sender(self._transport, self._loop, self._sent, self._moving, self._fail)
         address = transport.get_extra_info("peername")
         self.host = str(address[0] if isinstance(address, tuple) else address)
         self.peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else self.host
         if not self._listener.admit(self):
-            transport.abort()  # type: ignore[attr-defined]
+            self._transport.abort()
+            return
+        if self._listener.tls is not None:
+            principal = self._listener.tls.principal(transport)
+            if principal is None:
+                log.warning("closing the connection from %s: no rule makes a user of its certificate's name", self.peer)
+                self._transport.abort()
+                return
+            self.principal = principal
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where the next bytes go, no more of them at once than the memory counts with."""
@@ -157,7 +206,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         if self._busy or self._waiting:
             self._interrupt()
             self._finishing = True
-            return True
+            # TLS cannot be closed by halves: event loops close the other one too, and complain of being asked not to.
+            return self._listener.tls is None
         return False
 
     def pause_writing(self) -> None:
@@ -178,6 +228,10 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._sender.drop()
         self._memory.forget(self)
         self._listener.forget(self)
+        if self.client is not None:
+            self.client.leave()
+        if self._mute_timer is not None:
+            self._mute_timer.cancel()
         self._interrupt()
 
     # What the listener calls.
@@ -186,6 +240,11 @@ class ServerConnection(asyncio.BufferedProtocol):
     def bytes_buffered(self) -> int:
         """Bytes held for this connection: requests that wait or are handled, and replies that have not left."""
         return self.bytes_waiting + self.bytes_handled + self._transport.get_write_buffer_size()
+
+    @property
+    def requests_waiting(self) -> int:
+        """Requests that wait for the ones before them."""
+        return len(self._waiting)
 
     def overdue(self, since: float) -> str | None:
         """Why the connection should close if whatever it does now it has done since before then; None if not."""
@@ -201,6 +260,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         """Take no more requests, answer those that have arrived whole, then close."""
         self._finishing = True
         self._pause_reading()
+        self._unmute()
         if not self._busy:
             self._transport.close()
 
@@ -224,7 +284,7 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def read_on(self) -> None:
         """There is room for a large request again."""
-        if self._paused and not self._finishing and not self._transport.is_closing():
+        if self._paused and not self._finishing and self._mute_timer is None and not self._transport.is_closing():
             # The time that it was kept waiting is not its own.
             self.active_at = self._unfinished_since = self._loop.time()
             self._resume_reading()
@@ -236,7 +296,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._busy = False
         waiting, handle = self._waiting, self._handle
         for _ in range(FRAMES_PER_TURN):
-            if not waiting:
+            if not waiting or self._mute_timer is not None:
                 break
             frame = waiting.popleft()
             size = len(frame) + 4
@@ -293,6 +353,9 @@ class ServerConnection(asyncio.BufferedProtocol):
         if memory.wanting or memory.turn is self:
             memory.released(self)
 
+    def _moving(self) -> None:
+        self.active_at = self._loop.time()
+
     def _sent(self) -> None:
         self.active_at = self._loop.time()
         self._run()
@@ -305,7 +368,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             return
         if self._holds_too_much():
             self._pause_reading()
-        elif self._paused and not self._transport.is_closing():
+        elif self._paused and self._mute_timer is None and not self._transport.is_closing():
             self._resume_reading()
 
     def _holds_too_much(self) -> bool:
@@ -335,10 +398,11 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def _fail(self, error: BaseException) -> None:
         """Close because of an error, and say why."""
+        self._listener.failed_count += 1
         if isinstance(error, ProtocolError):
-            log.warning("closing the connection from %s: %s", self.peer, error)
+            log.warning("closing the connection from %s: %s", self.peer, error, extra=self.identity)
         else:
-            log.error("closing the connection from %s after a failure", self.peer, exc_info=error)
+            log.error("closing the connection from %s after a failure", self.peer, exc_info=error, extra=self.identity)
         self._finishing = True
         self._drop_requests()
         # Not abort: replies to earlier requests may be on their way.

@@ -12,6 +12,10 @@ class Chance(Protocol):
         """Sixteen bytes that nobody else has; never all zero, which means "none" in the protocol."""
         ...
 
+    def secret(self, size: int) -> bytes:
+        """Bytes that nobody can guess."""
+        ...
+
     def uniform(self, low: float, high: float) -> float:
         """A number between the two."""
         ...
@@ -31,6 +35,10 @@ class SystemChance:
         raw[8] = raw[8] & 0x3F | 0x80
         # Kafka's tools choke on ids whose text form begins with a dash, and so never make them.
         return bytes(raw) if raw[0] >> 2 != 62 else self.uuid()
+
+    def secret(self, size: int) -> bytes:
+        """Bytes that nobody can guess."""
+        return os.urandom(size)
 
     def uniform(self, low: float, high: float) -> float:
         """A number between the two."""

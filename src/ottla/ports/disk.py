@@ -12,6 +12,7 @@ import shutil
 from typing import Protocol
 
 from ottla.ports.buffers import unfilled
+from ottla.ports.page_cache import is_cached
 
 Bytes = bytes | bytearray | memoryview
 
@@ -40,6 +41,11 @@ class File(Protocol):
 
     def read_cached(self, position: int, length: int) -> Bytes | None:
         """The same if it needs no waiting for the disk, else None."""
+        ...
+
+    def send_cached(self, socket_descriptor: int, position: int, length: int) -> int | None:
+        """Send bytes to a socket without reading them, and say how many it took; None if that needs waiting for the
+        disk, or cannot be done here. BlockingIOError if the socket has no room."""
         ...
 
     def size(self) -> int:
@@ -206,6 +212,17 @@ class SystemFile:
                 raise
             return self.read_at(position, length)
         return None
+
+    def send_cached(self, socket_descriptor: int, position: int, length: int) -> int | None:
+        """From the page cache straight to the socket."""
+        if not is_cached(self._descriptor, position, length):
+            return None
+        try:
+            return os.sendfile(socket_descriptor, self._descriptor, position, length)
+        except OSError as error:
+            if error.errno in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
+                return None
+            raise
 
     def size(self) -> int:
         """Bytes in the file."""

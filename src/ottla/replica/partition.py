@@ -48,10 +48,13 @@ class Partition:
         "_dirty_since_ms",
         "_group_sync",
         "_rolled",
+        "bytes_in",
+        "bytes_out",
         "config",
         "index",
         "leader_epoch",
         "log",
+        "records_in",
         "topic",
         "waiters",
     )
@@ -63,6 +66,11 @@ class Partition:
         self.config = config
         self.leader_epoch = leader_epoch
         self.waiters = Waiters()
+        self.bytes_in = 0
+        """Bytes of batches that were appended since the log was opened, and below, the records in them."""
+        self.records_in = 0
+        self.bytes_out = 0
+        """Bytes of batches that readers were given. Whoever answers them counts here: a read may be repeated."""
         self._group_sync = GroupSync(log.flush)
         # What a killed broker has left in the page cache is due at once.
         self._dirty_since_ms = 0
@@ -107,6 +115,8 @@ class Partition:
             if self.log.recovery_point >= appended.base_offset:
                 self._dirty_since_ms = now_ms
             self._rolled = self._rolled or appended.rolled
+            self.bytes_in += batch.size
+            self.records_in += appended.last_offset - appended.base_offset + 1
             self.waiters.grew(batch.size)
         return appended
 

@@ -13,3 +13,7 @@ class SimChance(random.Random):
     def uuid(self) -> bytes:
         """Sixteen bytes, never all zero, whose text form does not begin with a dash."""
         return bytes([self.randrange(1, 0x80)]) + self.randbytes(15)
+
+    def secret(self, size: int) -> bytes:
+        """Bytes that nobody can guess who does not know the seed."""
+        return self.randbytes(size)

@@ -105,6 +105,10 @@ class SimFile:
         """The same: all is in memory here."""
         return self.read_at(position, length)
 
+    def send_cached(self, socket_descriptor: int, position: int, length: int) -> int | None:
+        """Never: there are no sockets here."""
+        return None
+
     def size(self) -> int:
         """Bytes in the file."""
         return len(self._content.data)

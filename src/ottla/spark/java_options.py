@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Iterable, Mapping
 
+from ottla.client.java_security import java_security
 from ottla.client.options import ClientOptions
 
 PREFIX = "kafka."
@@ -58,20 +59,28 @@ def kafka_options(options: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def about_the_cluster(options: Mapping[str, str]) -> dict[str, str]:
+    """The options that say who one is and how to be sure of the brokers, for others that go to the same cluster.
+
+    >>> about_the_cluster({"kafka.ssl.truststore.location": "ca.pem", "kafka.fetch.max.bytes": "1"})
+    {'kafka.ssl.truststore.location': 'ca.pem'}
+    """
+    beginnings = tuple(PREFIX + one for one in ("security.", "sasl.", "ssl.", "client."))
+    return {name: value for name, value in options.items() if name.lower().startswith(beginnings)}
+
+
 def client_options(kafka: Mapping[str, str], *, also_known: Iterable[str] = (), client_id: str) -> ClientOptions:
     """How to reach the cluster. `also_known` are names that the caller looks at himself; others get a warning.
 
     >>> client_options({"bootstrap.servers": "broker:9092", "request.timeout.ms": "5000"}, client_id="x").addresses
     [('broker', 9092)]
-    >>> client_options({"bootstrap.servers": "broker:9092", "security.protocol": "SASL_SSL"}, client_id="x")
-    Traceback (most recent call last):
-    ValueError: kafka.security.protocol is 'SASL_SSL', which is not supported yet; only PLAINTEXT is
+    >>> secure = {"bootstrap.servers": "broker:9093", "security.protocol": "SSL", "ssl.truststore.location": "ca.pem"}
+    >>> client_options(secure, client_id="x").security.ssl_cafile
+    'ca.pem'
     """
     if not kafka.get("bootstrap.servers", "").strip():
         raise ValueError("option kafka.bootstrap.servers is missing; set it to the addresses of brokers, HOST:PORT")
-    protocol = kafka.get("security.protocol", "PLAINTEXT")
-    if protocol.upper() != "PLAINTEXT":
-        raise ValueError(f"kafka.security.protocol is {protocol!r}, which is not supported yet; only PLAINTEXT is")
+    security = java_security(kafka, PREFIX)
     known = {"bootstrap.servers", "client.id", "security.protocol", *_CLIENT_NUMBERS, *also_known}
     unknown = sorted(name for name in kafka if name not in known and not name.startswith(_WITHOUT_EFFECT))
     if unknown:
@@ -79,7 +88,10 @@ def client_options(kafka: Mapping[str, str], *, also_known: Iterable[str] = (), 
     numbers = {ours: number(kafka, java, PREFIX) for java, ours in _CLIENT_NUMBERS.items() if java in kafka}
     try:
         return ClientOptions(
-            bootstrap_servers=kafka["bootstrap.servers"], client_id=kafka.get("client.id", client_id), **numbers
+            bootstrap_servers=kafka["bootstrap.servers"],
+            client_id=kafka.get("client.id", client_id),
+            security=security,
+            **numbers,
         )
     except ValueError as error:
         raise ValueError(f"options kafka.*: {error}") from None

@@ -2,7 +2,6 @@
 
 import asyncio
 from contextlib import suppress
-from dataclasses import asdict
 
 from ottla.client.errors import BrokerUnreachableError
 from ottla.client.producer import Producer
@@ -52,7 +51,7 @@ async def _start(options: ProducerOptions) -> Producer:
     deadline = loop.time() + PATIENCE_SECONDS
     while True:
         try:
-            return await Producer(**asdict(options)).start()
+            return await Producer(**options.arguments()).start()
         except BrokerUnreachableError:
             if loop.time() + PAUSE_SECONDS > deadline:
                 raise

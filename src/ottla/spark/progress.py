@@ -9,7 +9,7 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Unpack
 
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
@@ -23,6 +23,7 @@ from ottla.client.admin.group_offsets import GroupOffsetAdmin
 from ottla.client.cluster import Cluster
 from ottla.client.options import ClientOptions
 from ottla.client.types import TopicPartition
+from ottla.net.security import SecurityOptions, security_of
 from ottla.spark.connections import connected
 from ottla.spark.offsets import START_KEY, Offsets, from_json_dict
 from ottla.wire.errors import KafkaError
@@ -69,9 +70,15 @@ class CommitListener(StreamingQueryListener):
     """
 
     def __init__(
-        self, group_id: str, *, bootstrap_servers: str = "localhost:9092", query_name: str | None = None
+        self,
+        group_id: str,
+        *,
+        bootstrap_servers: str = "localhost:9092",
+        query_name: str | None = None,
+        **security: Unpack[SecurityOptions],
     ) -> None:
-        self._committer = GroupCommitter(ClientOptions(bootstrap_servers=bootstrap_servers), group_id)
+        client = ClientOptions(bootstrap_servers=bootstrap_servers, security=security_of(security, type(self).__name__))
+        self._committer = GroupCommitter(client, group_id)
         self._query_name = query_name
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802

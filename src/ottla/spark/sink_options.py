@@ -1,7 +1,7 @@
 """What the sink can be told, checked: the official connector's options, with the Java producer's behind `kafka.`."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 from pyspark.sql.datasource import CaseInsensitiveDict
@@ -72,7 +72,8 @@ def _producer_options(kafka: Mapping[str, str]) -> ProducerOptions:
             raise ValueError(f"option {PREFIX}{name} is not supported: {reason}; leave it out")
     levels = {f"compression.{codec}.level" for codec in ("gzip", "lz4", "zstd")}
     also_known = {"acks", "enable.idempotence", "compression.type", *levels, *_NUMBERS, *_WITHOUT_EFFECT}
-    found: dict[str, Any] = asdict(client_options(kafka, also_known=also_known, client_id=CLIENT_ID))
+    client = client_options(kafka, also_known=also_known, client_id=CLIENT_ID)
+    found: dict[str, Any] = {one.name: getattr(client, one.name) for one in fields(client)}
     found |= {ours: number(kafka, java, PREFIX) for java, ours in _NUMBERS.items() if java in kafka}
     if "acks" in kafka:
         acks = kafka["acks"].strip().lower()

@@ -3,8 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from ottla.client.admin import Admin as ClientAdmin
 from ottla.client.admin import (
+    ACL,
+    ACLFilter,
+    ClientQuotaEntity,
     ClusterDescription,
     ConfigEntry,
     ConfigResource,
@@ -22,7 +24,9 @@ from ottla.client.admin import (
     TopicDescription,
     VersionRange,
 )
+from ottla.client.admin import Admin as ClientAdmin
 from ottla.client.admin.group_progress import ResetTo
+from ottla.client.admin.users import Alteration, ScramCredentialInfo
 from ottla.client.offsets import IsolationLevel, OffsetSpec
 from ottla.client.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 from ottla.sync.face import Face, takes_arguments_of
@@ -427,3 +431,93 @@ class Admin(Face):
         (VersionRange(first=0, last=1), VersionRange(first=1, last=1))
         """
         return self._call(self._admin.describe_features, broker_id)
+
+    # Users.
+
+    def describe_user_scram_credentials(
+        self, users: Iterable[str] | None = None
+    ) -> dict[str, tuple[ScramCredentialInfo, ...]]:
+        """How users can log in: those that are asked for, each of which must exist, or all.
+
+        >>> admin.alter_user_scram_credentials([UserScramCredentialUpsertion("alice", "SCRAM-SHA-256", "wonder")])
+        >>> admin.describe_user_scram_credentials()
+        {'alice': (ScramCredentialInfo(mechanism=<ScramMechanism.SCRAM_SHA_256: 1>, iterations=4096),)}
+        """
+        return self._call(self._admin.describe_user_scram_credentials, users)
+
+    def alter_user_scram_credentials(self, alterations: Iterable[Alteration]) -> None:
+        """Set and delete passwords. All changes of one user are made together or not at all.
+
+        >>> admin.alter_user_scram_credentials([UserScramCredentialUpsertion("alice", "SCRAM-SHA-256", "wonder")])
+        >>> admin.alter_user_scram_credentials([UserScramCredentialDeletion("alice", "SCRAM-SHA-256")])
+        >>> admin.describe_user_scram_credentials()
+        {}
+        """
+        self._call(self._admin.alter_user_scram_credentials, alterations)
+
+    # Quotas.
+
+    def describe_client_quotas(
+        self, entity: ClientQuotaEntity | None = None, *, strict: bool = False
+    ) -> dict[ClientQuotaEntity, dict[str, float]]:
+        """The quotas that are set: all, or those of entities that have what is asked for.
+
+        With `strict`, of entities that have nothing besides: a user alone, and not the user with a client id.
+
+        >>> alice = ClientQuotaEntity(user="alice")
+        >>> admin.alter_client_quotas({alice: {"producer_byte_rate": 1_000_000}})
+        >>> admin.describe_client_quotas(alice)[alice]
+        {'producer_byte_rate': 1000000.0}
+        """
+        return self._call(self._admin.describe_client_quotas, entity, strict=strict)
+
+    def alter_client_quotas(
+        self, quotas: Mapping[ClientQuotaEntity, Mapping[str, float | None]], *, validate_only: bool = False
+    ) -> None:
+        """Set quotas, and remove those whose value is None. What is not mentioned stays.
+
+        `producer_byte_rate` and `consumer_byte_rate` are bytes a second, `request_percentage` is a share of the
+        broker's time; an address has `connection_creation_rate`.
+
+        >>> alice = ClientQuotaEntity(user="alice")
+        >>> admin.alter_client_quotas({alice: {"request_percentage": 50}})
+        >>> admin.alter_client_quotas({alice: {"request_percentage": None}})
+        >>> admin.describe_client_quotas()
+        {}
+        """
+        self._call(self._admin.alter_client_quotas, quotas, validate_only=validate_only)
+
+    # Rules of access.
+
+    def describe_acls(self, acl_filter: ACLFilter) -> list[ACL]:
+        """The rules that a filter matches.
+
+        >>> orders = ResourcePattern(ResourceType.TOPIC, "orders")
+        >>> rule = ACL("User:alice", "*", ACLOperation.READ, ACLPermissionType.ALLOW, orders)
+        >>> admin.create_acls([rule])
+        >>> everything = ResourcePatternFilter(ResourceType.ANY, None, ACLResourcePatternType.ANY)
+        >>> wanted = ACLFilter("User:alice", None, ACLOperation.ANY, ACLPermissionType.ANY, everything)
+        >>> admin.describe_acls(wanted) == [rule]
+        True
+        """
+        return self._call(self._admin.describe_acls, acl_filter)
+
+    def create_acls(self, acls: Iterable[ACL]) -> None:
+        """Add rules. Those that are there already stay as they are.
+
+        >>> orders = ResourcePattern(ResourceType.TOPIC, "orders-", ACLResourcePatternType.PREFIXED)
+        >>> admin.create_acls([ACL("User:alice", "*", ACLOperation.READ, ACLPermissionType.ALLOW, orders)])
+        """
+        self._call(self._admin.create_acls, acls)
+
+    def delete_acls(self, acl_filters: Iterable[ACLFilter]) -> dict[ACLFilter, list[ACL]]:
+        """Remove the rules that filters match; by filter those that it matched, none where there were none.
+
+        >>> orders = ResourcePattern(ResourceType.TOPIC, "orders")
+        >>> rule = ACL("User:alice", "*", ACLOperation.READ, ACLPermissionType.ALLOW, orders)
+        >>> admin.create_acls([rule])
+        >>> wanted = ACLFilter(None, None, ACLOperation.ANY, ACLPermissionType.ANY, orders)
+        >>> admin.delete_acls([wanted]) == {wanted: [rule]}
+        True
+        """
+        return self._call(self._admin.delete_acls, acl_filters)

@@ -1,17 +1,19 @@
 """A topic as an Arrow table, without asyncio."""
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from ottla.client import table
 from ottla.client.offsets import IsolationLevel
 from ottla.client.options import BootstrapServers
+from ottla.net.security import SecurityOptions, takes_security
 from ottla.sync.loop import background
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
+@takes_security
 def read_table(
     topic: str,
     start: table.Place | None = None,
@@ -30,6 +32,7 @@ def read_table(
     reconnect_backoff_max_ms: int = 1_000,
     metadata_max_age_ms: int = 300_000,
     connections_max_idle_ms: int = 540_000,
+    **security: Unpack[SecurityOptions],
 ) -> "pa.Table":
     """Read the records of a topic from `start` to before `end`, by default all that there are now.
 
@@ -57,4 +60,5 @@ def read_table(
         reconnect_backoff_max_ms=reconnect_backoff_max_ms,
         metadata_max_age_ms=metadata_max_age_ms,
         connections_max_idle_ms=connections_max_idle_ms,
+        **security,
     )

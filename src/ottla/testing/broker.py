@@ -3,13 +3,18 @@
 import asyncio
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
 from ottla.broker.server import Server
+from ottla.cluster.image import Endpoint
 from ottla.config.broker import BrokerConfig
+from ottla.config.listener import ListenerAddress, parse_listener
 
+HOST = "127.0.0.1"
 START_SECONDS = 30.0
 
 QUICK: Mapping[str, str] = {
@@ -28,7 +33,12 @@ class TestBroker:
     '127.0.0.1'
 
     Its data goes to a temporary folder and is removed with it, unless a folder is given. Any setting of a broker can be
-    given by Kafka's name: `TestBroker({"num.partitions": "4"})`.
+    given by Kafka's name: `TestBroker({"num.partitions": "4"})`. Its listeners too, with TLS for example:
+
+    >>> TLS = {"listeners": "SSL://127.0.0.1:0,PLAINTEXT://127.0.0.1:0", "ssl.keystore.location": "broker.pem"}
+    >>> with TestBroker(TLS) as broker:  # doctest: +SKIP
+    ...     broker.bootstrap_servers == str(broker.endpoints["SSL"])
+    True
     """
 
     __test__ = False
@@ -42,12 +52,18 @@ class TestBroker:
         self._thread: threading.Thread | None = None
         self._ready = threading.Event()
         self._failure: BaseException | None = None
-        self.host = "127.0.0.1"
+        self.host = HOST
         self.port = 0
+        self.endpoints: dict[str, Endpoint] = {}
+        """The addresses that clients are told, by the names of the listeners."""
+        self.ports: dict[str, int] = {}
+        """Where it listens, by the names of the listeners."""
+        self.metrics_address = ""
+        """Host and port of its metrics, if `ottla.metrics.listen` is set."""
 
     @property
     def bootstrap_servers(self) -> str:
-        """What clients call it: `host:port`."""
+        """What clients call it: `host:port`, of the first listener."""
         return f"{self.host}:{self.port}"
 
     def start(self) -> "TestBroker":
@@ -67,7 +83,9 @@ class TestBroker:
         if self._thread is None:
             return
         if self._loop is not None and self._stop is not None:
-            self._loop.call_soon_threadsafe(self._stop.set)
+            # One that could not start has ended already, with its loop.
+            with suppress(RuntimeError):
+                self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
         self._thread = None
 
@@ -90,17 +108,30 @@ class TestBroker:
         self._stop = asyncio.Event()
         settings: dict[str, Any] = {
             **QUICK,
-            "listeners": f"PLAINTEXT://{self.host}:{self.port}",
+            "listeners": f"PLAINTEXT://{HOST}:0",
             "log.dirs": self.folder,
             **self._settings,
         }
+        settings["listeners"] = ",".join(map(str, self._listeners(settings["listeners"])))
         async with Server(BrokerConfig(settings)) as server:
-            self.port = server.port
+            self.host, self.port = server.host, server.port
+            self.endpoints, self.ports = server.endpoints, server.ports
+            self.metrics_address = "" if server.sight is None else server.sight.address
             self._ready.set()
             await self._stop.wait()
 
+    def _listeners(self, wanted: str) -> Iterator[ListenerAddress]:
+        """Where to listen: where it did before it was stopped, if any free port will do."""
+        for text in wanted.split(","):
+            address = parse_listener("listeners", text.strip())
+            yield replace(address, port=address.port or self.ports.get(address.name, 0))
+
     def __enter__(self) -> "TestBroker":
-        return self.start()
+        try:
+            return self.start()
+        except BaseException:
+            self.close()
+            raise
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

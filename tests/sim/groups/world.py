@@ -35,7 +35,7 @@ class World:
         """Once set, nothing is lost, repeated or late any more."""
         self.config = BrokerConfig({"group.initial.rebalance.delay.ms": "1000", **(settings or {})})
         topics = [_topic(self.chance, name, partitions) for name, partitions in TOPICS.items()]
-        self.image = ClusterImage("simulated").with_broker(BrokerImage(1, "localhost", 9092)).with_topics(*topics)
+        self.image = ClusterImage("simulated").with_broker(BrokerImage(1, {})).with_topics(*topics)
         self.log: list[tuple[bytes, bytes | None]] = []
         self._events: list[tuple[int, int, Callable[[], None]]] = []
         self._order = count()

@@ -11,10 +11,11 @@ from ottla.broker.apis import find_api
 from ottla.broker.broker import Broker
 from ottla.broker.logs import Logs
 from ottla.broker.request import Request
-from ottla.cluster.image import BrokerImage
+from ottla.cluster.image import BrokerImage, Endpoint
 from ottla.config.broker import BrokerConfig
 from ottla.meta.catalog import Catalog
 from ottla.meta.memory import open_memory
+from ottla.metrics.clients import ClientCounters
 from ottla.net.serving import ANONYMOUS
 from ottla.ports import SystemChance, SystemClock, SystemDisk
 from ottla.record.batch import Batch
@@ -34,7 +35,23 @@ class Stranger:
     peer = "127.0.0.1:50000"
     host = "127.0.0.1"
     principal = ANONYMOUS
+    listener = "PLAINTEXT"
+    security_protocol = "PLAINTEXT"
+    client: ClientCounters | None = None
+    context: Any = None
     interrupt: Callable[[], object] | None = None
+
+
+class User(Stranger):
+    """Somebody who has said who he is, and from where."""
+
+    def __init__(self, name: str, host: str = "127.0.0.1") -> None:
+        self.principal = f"User:{name}"
+        self.host = host
+
+
+def _node() -> BrokerImage:
+    return BrokerImage(NODE_ID, {"PLAINTEXT": Endpoint("localhost", 9092)}, "rack-a")
 
 
 class SmallBroker:
@@ -48,7 +65,7 @@ class SmallBroker:
         config = BrokerConfig({"log.dirs": str(folder), **settings})
         disk, clock, chance = SystemDisk(str(folder)), SystemClock(), SystemChance()
         catalog = await Catalog.open(open_memory().connect(), chance)
-        image = (await catalog.load()).with_broker(BrokerImage(NODE_ID, "localhost", 9092, "rack-a"))
+        image = (await catalog.load()).with_broker(_node())
         logs = Logs(disk, clock, config)
         return Broker(config, image.with_controller(NODE_ID), catalog, logs, disk=disk, clock=clock, chance=chance)
 
@@ -66,7 +83,7 @@ class SmallBroker:
         """Have something done in the broker's event loop."""
         return self._loop.run_until_complete(work)
 
-    def ask(self, body: object, version: int) -> Any:
+    def ask(self, body: object, version: int, caller: Stranger | None = None) -> Any:
         """The response to a request of one version, as a client of that version reads it."""
         key = schema_of(type(body)).key
         assert key is not None
@@ -74,11 +91,13 @@ class SmallBroker:
         assert api is not None, f"API key {key} is not served"
         assert version in api.versions
         sent = decode(type(body), version, encode(body, version))
-        return decode(response(key), version, encode(self._answer(api.handler, key, version, sent), version))
+        return decode(
+            response(key), version, encode(self._answer(api.handler, key, version, sent, caller or Stranger()), version)
+        )
 
-    def _answer(self, handler: Any, key: int, version: int, body: object) -> Any:
+    def _answer(self, handler: Any, key: int, version: int, body: object, caller: Stranger) -> Any:
         async def run() -> Any:
-            answer = handler(self.broker, Request(key, version, "client", Stranger(), body))
+            answer = handler(self.broker, Request(key, version, "client", caller, body))
             return await answer if inspect.isawaitable(answer) else answer
 
         return self._loop.run_until_complete(run())

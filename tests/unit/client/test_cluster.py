@@ -31,6 +31,9 @@ class Exactly:
     def uuid(self) -> bytes:
         return b"u" * 16
 
+    def secret(self, size: int) -> bytes:
+        return b"s" * size
+
     def uniform(self, low: float, high: float) -> float:
         return (low + high) / 2
 

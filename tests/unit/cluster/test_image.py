@@ -53,8 +53,8 @@ def test_a_partition_changes_alone() -> None:
 
 
 def test_brokers_come_and_go() -> None:
-    image = ClusterImage("c").with_broker(BrokerImage(1, "a", 1)).with_broker(BrokerImage(2, "b", 2, "rack"))
-    assert image.with_broker(BrokerImage(1, "c", 3)).brokers[1].host == "c"
+    image = ClusterImage("c").with_broker(BrokerImage(1, {})).with_broker(BrokerImage(2, {}, "rack"))
+    assert image.with_broker(BrokerImage(1, {}, "other")).brokers[1].rack == "other"
     assert list(image.without_broker(1).without_broker(9).brokers) == [2]
     assert image.with_controller(2).controller_id == 2
 

@@ -32,7 +32,7 @@ class Fixed(SystemChance):
 def cluster(count: int) -> ClusterImage:
     image = ClusterImage("c")
     for node_id in range(1, count + 1):
-        image = image.with_broker(BrokerImage(node_id, "h", node_id))
+        image = image.with_broker(BrokerImage(node_id, {}))
     return image
 
 

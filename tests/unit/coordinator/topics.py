@@ -14,4 +14,4 @@ def topic(name: str, partitions: int = 1, number: int = 1) -> TopicImage:
 
 def image_of(*topics: TopicImage) -> ClusterImage:
     """A cluster of one broker with these topics."""
-    return ClusterImage("cluster", 1).with_broker(BrokerImage(1, "localhost", 9092)).with_topics(*topics)
+    return ClusterImage("cluster", 1).with_broker(BrokerImage(1, {})).with_topics(*topics)

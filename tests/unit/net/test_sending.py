@@ -1,9 +1,11 @@
 """Replies with slices of files: few copies, bounded memory, cold reads away from the event loop."""
 
 import asyncio
+import gc
 import os
 import socket
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +23,58 @@ pytestmark = each_loop
 CONTENT = os.urandom(3 * CHUNK_BYTES + 4321)
 
 
-class ColdFile:
-    """A file that is in no cache, and remembers which threads read it."""
+class ReadFile:
+    """A file that has to be read before it is sent."""
 
     def __init__(self, file: File) -> None:
         self._file = file
         self.readers: list[threading.Thread] = []
         self.sizes: list[int] = []
 
-    def read_cached(self, position: int, length: int) -> bytes | None:
+    def send_cached(self, socket_descriptor: int, position: int, length: int) -> int | None:
         return None
+
+    def read_cached(self, position: int, length: int) -> Any:
+        return self._file.read_cached(position, length)
 
     def read_at(self, position: int, length: int) -> bytes:
         self.readers.append(threading.current_thread())
         self.sizes.append(length)
         return self._file.read_at(position, length)
+
+
+class ColdFile(ReadFile):
+    """A file that is in no cache, and remembers which threads read it."""
+
+    def read_cached(self, position: int, length: int) -> Any:
+        return None
+
+
+class ShippedFile(ReadFile):
+    """A file that the system sends by itself, and that must not be read."""
+
+    def __init__(self, file: File) -> None:
+        super().__init__(file)
+        self.shipped = 0
+
+    def send_cached(self, socket_descriptor: int, position: int, length: int) -> int | None:
+        sent = self._file.send_cached(socket_descriptor, position, length)
+        assert sent is not None, "it was written a moment ago, so it is cached"
+        self.shipped += sent
+        return sent
+
+    def read_cached(self, position: int, length: int) -> Any:
+        raise AssertionError("it was read")
+
+    read_at = read_cached
+
+
+each_kind = pytest.mark.parametrize("kind", [ShippedFile, ReadFile, ColdFile], ids=["shipped", "read", "cold"])
+
+
+def open_descriptors() -> int:
+    """How many files and sockets this process has open."""
+    return len(os.listdir("/proc/self/fd"))
 
 
 @pytest.fixture
@@ -89,6 +128,28 @@ def test_what_is_not_cached_is_read_by_a_thread_in_chunks(loop_factory: LoopFact
     assert max(cold.sizes) == CHUNK_BYTES
 
 
+class SmallerSlices(ShippedFile):
+    """Only large slices are shipped."""
+
+    read_cached = ReadFile.read_cached
+
+
+def test_large_slices_that_are_cached_are_sent_without_being_read(loop_factory: LoopFactory, file: File) -> None:
+    shipped = SmallerSlices(file)
+
+    async def story() -> None:
+        async with listening(slices_of(shipped)) as listener:
+            client = await Client.connect(listener)
+            client.send(b"a", b"b", b"c")
+            for _ in range(3):
+                assert await client.receive() == EXPECTED
+            await client.close()
+
+    run(loop_factory, story())
+    assert 0 < shipped.shipped <= 3 * (len(CONTENT) - 100)
+    assert not shipped.readers
+
+
 def test_a_small_reply_with_a_cached_slice_leaves_in_one_write(loop_factory: LoopFactory, file: File) -> None:
     writes: list[int] = []
 
@@ -120,19 +181,21 @@ def test_a_small_reply_with_a_cached_slice_leaves_in_one_write(loop_factory: Loo
     assert writes == [3]
 
 
-@pytest.mark.parametrize("cold", [False, True], ids=["cached", "cold"])
+@each_kind
 def test_a_reader_that_stalls_costs_little_memory_and_gets_everything_in_the_end(
-    loop_factory: LoopFactory, tmp_path: Path, cold: bool
+    loop_factory: LoopFactory, tmp_path: Path, kind: type[ReadFile]
 ) -> None:
     size = 64 * 1024 * 1024
     big: Any = SystemDisk(str(tmp_path)).open("big", create=True)
-    big.truncate(size)
-    source: Any = ColdFile(big) if cold else big
+    big.append(bytes(size))
+    source: Any = kind(big)
     handled = 0
+    connections: list[ServerConnection] = []
 
     def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         nonlocal handled
         handled += 1
+        connections.append(connection)
         return [size.to_bytes(4, "big"), FileSlice(source, 0, size)]
 
     async def story() -> None:
@@ -143,7 +206,7 @@ def test_a_reader_that_stalls_costs_little_memory_and_gets_everything_in_the_end
             sock.setblocking(False)
             loop = asyncio.get_running_loop()
             await loop.sock_sendall(sock, framed(b"a") + framed(b"b"))
-            await until(lambda: listener.bytes_buffered > CHUNK_BYTES, "the reader stalls")
+            await until(lambda: bool(connections) and connections[0]._sender.stuck, "the reader stalls")
             await asyncio.sleep(0.05)
             assert listener.bytes_buffered < 4 * CHUNK_BYTES
             assert handled == 1, "the second request was handled before the first reply had left"
@@ -179,12 +242,12 @@ def test_a_stalled_reader_of_plain_buffers_is_not_served_further(loop_factory: L
     run(loop_factory, story())
 
 
-@pytest.mark.parametrize("cold", [False, True], ids=["cached", "cold"])
+@pytest.mark.parametrize("kind", [ReadFile, ColdFile, lambda file: file], ids=["read", "cold", "as it is"])
 def test_a_file_that_got_shorter_closes_the_connection(
-    loop_factory: LoopFactory, file: File, cold: bool, caplog: pytest.LogCaptureFixture
+    loop_factory: LoopFactory, file: File, kind: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def story() -> None:
-        source: Any = ColdFile(file) if cold else file
+        source: Any = kind(file)
         async with listening(slices_of(source)) as listener:
             file.truncate(CHUNK_BYTES)
             client = await Client.connect(listener)
@@ -196,32 +259,32 @@ def test_a_file_that_got_shorter_closes_the_connection(
     assert "the file ends before byte" in caplog.text
 
 
-def test_a_file_is_let_go_when_the_reader_goes_away(loop_factory: LoopFactory, tmp_path: Path) -> None:
-    import gc
-    import weakref
-
+@pytest.mark.parametrize("kind", [ShippedFile, ReadFile], ids=["shipped", "read"])
+def test_a_file_and_the_socket_are_let_go_when_the_reader_goes_away(
+    loop_factory: LoopFactory, tmp_path: Path, kind: type[ReadFile]
+) -> None:
     references: list[Any] = []
-
-    class Segment(ColdFile):
-        def read_cached(self, position: int, length: int) -> Any:
-            return self._file.read_cached(position, length)
 
     def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
         big = SystemDisk(str(tmp_path)).open("big", create=True)
-        big.truncate(1 << 26)
-        segment: Any = Segment(big)
+        big.append(bytes(1 << 26))
+        segment: Any = kind(big)
         references.append(weakref.ref(segment))
         return [(1 << 26).to_bytes(4, "big"), FileSlice(segment, 0, 1 << 26)]
 
     async def story() -> None:
         async with listening(handler) as listener:
+            before = open_descriptors()
             client = await Client.connect(listener)
             client.send(b"a")
             await until(lambda: bool(references), "the request is there")
             assert references[0]() is not None
+            if kind is ShippedFile:
+                await until(lambda: any(one._sender.stuck for one in listener._connections), "the reader stalls")
             client.writer.transport.abort()
             await until(lambda: listener.connection_count == 0, "the connection is gone")
             gc.collect()
             assert references[0]() is None
+            await until(lambda: open_descriptors() <= before, "all is closed")
 
     run(loop_factory, story())

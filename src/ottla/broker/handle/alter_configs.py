@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from ottla.broker.handle.describe_configs import ResourceType, named_broker, unsupported_type
+from ottla.broker.handle.describe_configs import ResourceType, check_config_access, named_broker, unsupported_type
 from ottla.broker.request import Answer, Request
+from ottla.cluster.acl import ACLOperation
 from ottla.cluster.image import TopicImage
 from ottla.config.alter import replace_all
 from ottla.config.broker import BrokerConfig
@@ -35,10 +36,11 @@ Change = Callable[[type[Configs], Mapping[str, str], Effective], dict[str, str]]
 
 def handle(broker: "Broker", request: Request) -> Answer:
     """Alter one resource after the other; each succeeds or fails for itself."""
-    return _alter_all(broker, request.body)
+    return _alter_all(broker, request)
 
 
-async def _alter_all(broker: "Broker", body: AlterConfigsRequest) -> AlterConfigsResponse:
+async def _alter_all(broker: "Broker", request: Request) -> AlterConfigsResponse:
+    body: AlterConfigsRequest = request.body
     response = AlterConfigsResponse()
     repeated = repeated_resources((each.resource_type, each.resource_name) for each in body.resources)
     for resource in body.resources:
@@ -48,6 +50,7 @@ async def _alter_all(broker: "Broker", body: AlterConfigsRequest) -> AlterConfig
         try:
             if (kind, name) in repeated:
                 raise named_twice(name)
+            check_config_access(broker, request, ACLOperation.ALTER_CONFIGS, kind, name)
             await alter_resource(broker, kind, name, _replacement(resource), validate_only=body.validate_only)
         except KafkaError as error:
             result.error_code, result.error_message = error.code, error.message
@@ -106,12 +109,15 @@ async def _alter_broker(broker: "Broker", node_id: int | None, change: Change, v
         _topic_configs(broker, _with_layer(broker.config, node_id, configs))
         return configs
 
-    if validate_only:
-        altered(await broker.catalog.load_broker_configs(node_id))
-        return
     async with broker.topics.one_at_a_time:
+        wanted = _with_layer(broker.config, node_id, altered(await broker.catalog.load_broker_configs(node_id)))
+        prepared = [await prepare(wanted) for prepare in broker.preparations]
+        if validate_only:
+            return
         configs = await broker.catalog.alter_broker_configs(node_id, altered)
         broker.reconfigure(_with_layer(broker.config, node_id, configs))
+        for adopt in prepared:
+            adopt()
 
 
 def _with_layer(config: BrokerConfig, node_id: int | None, texts: Mapping[str, str]) -> BrokerConfig:

@@ -3,7 +3,9 @@
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from ottla.broker.acl.check import check_allowed
 from ottla.broker.request import Answer, Request
+from ottla.cluster.acl import ACLOperation, ResourceType
 from ottla.wire.api.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -18,10 +20,11 @@ if TYPE_CHECKING:
 
 def handle(broker: "Broker", request: Request) -> Answer:
     """Let one topic after the other grow; each succeeds or fails for itself."""
-    return _grow_all(broker, request.body)
+    return _grow_all(broker, request)
 
 
-async def _grow_all(broker: "Broker", body: CreatePartitionsRequest) -> CreatePartitionsResponse:
+async def _grow_all(broker: "Broker", request: Request) -> CreatePartitionsResponse:
+    body: CreatePartitionsRequest = request.body
     named = Counter(topic.name for topic in body.topics)
     response = CreatePartitionsResponse()
     for topic in {topic.name: topic for topic in body.topics}.values():
@@ -30,6 +33,7 @@ async def _grow_all(broker: "Broker", body: CreatePartitionsRequest) -> CreatePa
         try:
             if named[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"topic {topic.name!r} is named {named[topic.name]} times")
+            check_allowed(broker, request, ACLOperation.ALTER, ResourceType.TOPIC, topic.name)
             await _grow(broker, topic, body)
         except KafkaError as error:
             result.error_code, result.error_message = error.code, error.message

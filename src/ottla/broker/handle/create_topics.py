@@ -7,8 +7,10 @@ answers what was made and with which configs, v7 its id.
 from collections import Counter
 from typing import TYPE_CHECKING
 
+from ottla.broker.acl.check import check_allowed, is_allowed
 from ottla.broker.request import Answer, Request
 from ottla.broker.topics import NewTopic
+from ottla.cluster.acl import ACLOperation, ResourceType
 from ottla.cluster.image import TopicImage
 from ottla.config.describe import describe_topic
 from ottla.wire.api.create_topics import (
@@ -26,10 +28,12 @@ if TYPE_CHECKING:
 
 def handle(broker: "Broker", request: Request) -> Answer:
     """Create topics; each succeeds or fails for itself."""
-    return _create_all(broker, request.body)
+    return _create_all(broker, request)
 
 
-async def _create_all(broker: "Broker", body: CreateTopicsRequest) -> CreateTopicsResponse:
+async def _create_all(broker: "Broker", request: Request) -> CreateTopicsResponse:
+    body: CreateTopicsRequest = request.body
+    may_create_any = is_allowed(broker, request, ACLOperation.CREATE, ResourceType.CLUSTER)
     named = Counter(topic.name for topic in body.topics)
     results: dict[str, CreatableTopicResult] = {}
     wanted: list[NewTopic] = []
@@ -38,6 +42,8 @@ async def _create_all(broker: "Broker", body: CreateTopicsRequest) -> CreateTopi
         try:
             if named[topic.name] > 1:
                 raise KafkaError(ErrorCode.INVALID_REQUEST, f"topic {topic.name!r} is named {named[topic.name]} times")
+            if not may_create_any:
+                check_allowed(broker, request, ACLOperation.CREATE, ResourceType.TOPIC, topic.name)
             wanted.append(_wanted(topic))
         except KafkaError as error:
             result.error_code, result.error_message = error.code, error.message
@@ -49,11 +55,16 @@ async def _create_all(broker: "Broker", body: CreateTopicsRequest) -> CreateTopi
         if isinstance(outcome, KafkaError):
             result.error_code, result.error_message = outcome.code, outcome.message
             continue
-        _describe(outcome, result, body.validate_only)
-        key = tuple(sorted(outcome.configs.items()))
-        if key not in descriptions:
-            descriptions[key] = _configs(broker, outcome)
-        result.configs = descriptions[key]
+        if not body.validate_only:
+            result.topic_id = outcome.topic_id
+        if not is_allowed(broker, request, ACLOperation.DESCRIBE_CONFIGS, ResourceType.TOPIC, one.name):
+            result.topic_config_error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        else:
+            _describe(outcome, result)
+            key = tuple(sorted(outcome.configs.items()))
+            if key not in descriptions:
+                descriptions[key] = _configs(broker, outcome)
+            result.configs = descriptions[key]
         if body.timeout_ms <= 0 and not body.validate_only:
             result.error_code = ErrorCode.REQUEST_TIMED_OUT
             result.error_message = (
@@ -75,9 +86,7 @@ def _wanted(topic: CreatableTopic) -> NewTopic:
     return NewTopic(topic.name, topic.num_partitions, topic.replication_factor, assignment or None, configs)
 
 
-def _describe(topic: TopicImage, result: CreatableTopicResult, validate_only: bool) -> None:
-    if not validate_only:
-        result.topic_id = topic.topic_id
+def _describe(topic: TopicImage, result: CreatableTopicResult) -> None:
     result.num_partitions = len(topic.partitions)
     result.replication_factor = len(topic.partitions[0].replicas)
 

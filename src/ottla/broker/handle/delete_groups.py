@@ -4,8 +4,10 @@ encoding, and for the message that v3 has.
 
 from typing import TYPE_CHECKING
 
+from ottla.broker.acl.check import check_allowed
 from ottla.broker.coordinator import together
 from ottla.broker.request import Answer, Request
+from ottla.cluster.acl import ACLOperation, ResourceType
 from ottla.coordinator.group.shard import GroupShard
 from ottla.wire.api.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from ottla.wire.errors import KafkaError
@@ -31,5 +33,9 @@ def _delete(broker: "Broker", request: Request, group_id: str) -> Answer:
         result = DeletableGroupResult(group_id=group_id, error_code=error.code, error_message=error.message)
         return DeleteGroupsResponse(results=[result])
 
+    try:
+        check_allowed(broker, request, ACLOperation.DELETE, ResourceType.GROUP, group_id)
+    except KafkaError as error:
+        return refuse(error)
     asked = DeleteGroupsRequest(groups_names=[group_id])
     return broker.groups.ask(request, group_id, GroupShard.delete_groups, asked, refuse)

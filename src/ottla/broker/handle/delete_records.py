@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from ottla.broker.acl.check import check_allowed
 from ottla.broker.request import Answer, Request
+from ottla.cluster.acl import ACLOperation, ResourceType
 from ottla.cluster.names import is_internal
 from ottla.log.log import Log
 from ottla.replica.partition import Partition
@@ -26,16 +28,17 @@ NO_LOW_WATERMARK = -1
 
 def handle(broker: "Broker", request: Request) -> Answer:
     """Answer each partition for itself with where it begins now, once that is sure to outlast a power cut."""
-    return _delete_all(broker, request.body)
+    return _delete_all(broker, request)
 
 
-async def _delete_all(broker: "Broker", body: DeleteRecordsRequest) -> DeleteRecordsResponse:
+async def _delete_all(broker: "Broker", request: Request) -> DeleteRecordsResponse:
+    body: DeleteRecordsRequest = request.body
     shortened: dict[Log, DeleteRecordsPartitionResult] = {}
     response = DeleteRecordsResponse(
         topics=[
             DeleteRecordsTopicResult(
                 name=topic.name,
-                partitions=[_answer(broker, topic.name, asked, shortened) for asked in topic.partitions],
+                partitions=[_answer(broker, request, topic.name, asked, shortened) for asked in topic.partitions],
             )
             for topic in body.topics
         ]
@@ -47,10 +50,15 @@ async def _delete_all(broker: "Broker", body: DeleteRecordsRequest) -> DeleteRec
 
 
 def _answer(
-    broker: "Broker", topic: str, asked: DeleteRecordsPartition, shortened: dict[Log, DeleteRecordsPartitionResult]
+    broker: "Broker",
+    request: Request,
+    topic: str,
+    asked: DeleteRecordsPartition,
+    shortened: dict[Log, DeleteRecordsPartitionResult],
 ) -> DeleteRecordsPartitionResult:
     result = DeleteRecordsPartitionResult(partition_index=asked.partition_index, low_watermark=NO_LOW_WATERMARK)
     try:
+        check_allowed(broker, request, ACLOperation.DELETE, ResourceType.TOPIC, topic)
         if is_internal(topic):
             raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"{topic} is the broker's own; its records stay")
         partition = broker.leader(topic, asked.partition_index)

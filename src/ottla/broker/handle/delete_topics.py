@@ -6,7 +6,9 @@ own to say so.
 
 from typing import TYPE_CHECKING
 
+from ottla.broker.acl.check import check_allowed, is_allowed
 from ottla.broker.request import Answer, Request
+from ottla.cluster.acl import ACLOperation, ResourceType
 from ottla.wire.api.delete_topics import (
     DeletableTopicResult,
     DeleteTopicsRequest,
@@ -29,7 +31,7 @@ def handle(broker: "Broker", request: Request) -> Answer:
 async def _delete_all(broker: "Broker", request: Request) -> DeleteTopicsResponse:
     body: DeleteTopicsRequest = request.body
     asked = body.topics if request.version >= 6 else [DeleteTopicState(name=name) for name in body.topic_names]
-    results = [_find(broker, topic, request.version) for topic in asked]
+    results = [_find(broker, request, topic) for topic in asked]
     results = _refuse_repeated(results)
     for result in results:
         if result.error_code == ErrorCode.NONE:
@@ -37,25 +39,39 @@ async def _delete_all(broker: "Broker", request: Request) -> DeleteTopicsRespons
     return DeleteTopicsResponse(responses=results)
 
 
-def _find(broker: "Broker", asked: DeleteTopicState, version: int) -> DeletableTopicResult:
-    """The result for a topic with its name and id filled in, or with the reason why it cannot be deleted."""
+def _find(broker: "Broker", request: Request, asked: DeleteTopicState) -> DeletableTopicResult:
+    """The result for a topic with its name and id filled in, or with the reason why it cannot be deleted.
+
+    Whoever may not describe a topic does not learn whether it is there, nor the name to an id.
+    """
     result = DeletableTopicResult(name=asked.name, topic_id=asked.topic_id)
     try:
         if not broker.config.delete_topic_enable:
-            code = ErrorCode.TOPIC_DELETION_DISABLED if version >= 3 else ErrorCode.INVALID_REQUEST
+            code = ErrorCode.TOPIC_DELETION_DISABLED if request.version >= 3 else ErrorCode.INVALID_REQUEST
             raise KafkaError(code, "topics cannot be deleted here: delete.topic.enable is false")
         if (asked.name is None) == (asked.topic_id == NO_ID):
             raise KafkaError(ErrorCode.INVALID_REQUEST, "name a topic by its name or by its id, one of the two")
         if asked.name is None:
             topic = broker.topics.existing_by_id(asked.topic_id)
-        elif asked.name in broker.image.topics:
-            topic = broker.image.topics[asked.name]
+            _check_access(broker, request, topic.name, result)
         else:
-            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {asked.name!r}")
+            check_allowed(broker, request, ACLOperation.DESCRIBE, ResourceType.TOPIC, asked.name)
+            if asked.name not in broker.image.topics:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {asked.name!r}")
+            topic = broker.image.topics[asked.name]
+            check_allowed(broker, request, ACLOperation.DELETE, ResourceType.TOPIC, asked.name)
         result.name, result.topic_id = topic.name, topic.topic_id
     except KafkaError as error:
         _fail(result, error.code, error.message)
     return result
+
+
+def _check_access(broker: "Broker", request: Request, name: str, result: DeletableTopicResult) -> None:
+    if is_allowed(broker, request, ACLOperation.DESCRIBE, ResourceType.TOPIC, name):
+        result.name = name
+        check_allowed(broker, request, ACLOperation.DELETE, ResourceType.TOPIC, name)
+    elif not is_allowed(broker, request, ACLOperation.DELETE, ResourceType.TOPIC, name):
+        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "you may not delete the topic of this id")
 
 
 def _refuse_repeated(results: list[DeletableTopicResult]) -> list[DeletableTopicResult]:

@@ -5,6 +5,7 @@ v1 says which kind of node the client believes to talk to; v2 asks for fenced br
 
 from typing import TYPE_CHECKING
 
+from ottla.broker.acl.check import cluster_operations
 from ottla.broker.request import Answer, Request
 from ottla.wire.api.describe_cluster import DescribeClusterBroker, DescribeClusterRequest, DescribeClusterResponse
 from ottla.wire.errors import ErrorCode
@@ -15,13 +16,9 @@ if TYPE_CHECKING:
 BROKERS = 1
 CONTROLLERS = 2
 
-CLUSTER_OPERATIONS = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
-"""All that can be done to a cluster, as a set of bits: create, alter, describe, cluster action, describe and alter
-configs, idempotent write. Without an authoriser everybody may."""
-
 
 def handle(broker: "Broker", request: Request) -> Answer:
-    """Answer from the image."""
+    """Answer from the image. Everybody may know where the brokers are: clients cannot do without."""
     body: DescribeClusterRequest = request.body
     if body.endpoint_type == CONTROLLERS:
         return _refuse(ErrorCode.MISMATCHED_ENDPOINT_TYPE, "this is a broker's address, not a controller's")
@@ -33,12 +30,12 @@ def handle(broker: "Broker", request: Request) -> Answer:
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
         brokers=[
-            DescribeClusterBroker(broker_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
-            for node in image.brokers.values()
+            DescribeClusterBroker(broker_id=node.node_id, host=where.host, port=where.port, rack=node.rack)
+            for node, where in image.reached_by(request.caller.listener)
         ],
     )
     if body.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = cluster_operations(broker, request)
     return response
 
 

@@ -9,7 +9,9 @@ from collections.abc import Iterable
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
+from ottla.broker.acl.check import check_allowed
 from ottla.broker.request import Answer, Request
+from ottla.cluster import acl
 from ottla.config.definition import ConfigSource
 from ottla.config.describe import ConfigEntry, describe_broker, describe_topic
 from ottla.wire.api.describe_configs import (
@@ -36,25 +38,42 @@ class ResourceType(IntEnum):
     GROUP = 32
 
 
+def check_config_access(
+    broker: "Broker", request: Request, operation: acl.ACLOperation, resource_type: int, name: str
+) -> None:
+    """The KafkaError to answer if somebody may not do that to the configs of a resource."""
+    if resource_type == ResourceType.TOPIC:
+        check_allowed(broker, request, operation, acl.ResourceType.TOPIC, name)
+    elif resource_type == ResourceType.GROUP:
+        check_allowed(broker, request, operation, acl.ResourceType.GROUP, name)
+    else:
+        check_allowed(broker, request, operation, acl.ResourceType.CLUSTER)
+
+
 def handle(broker: "Broker", request: Request) -> Answer:
     """Describe each resource for itself."""
-    return _answer_all(broker, request.body)
+    return _answer_all(broker, request)
 
 
-async def _answer_all(broker: "Broker", body: DescribeConfigsRequest) -> DescribeConfigsResponse:
+async def _answer_all(broker: "Broker", request: Request) -> DescribeConfigsResponse:
+    body: DescribeConfigsRequest = request.body
     response = DescribeConfigsResponse()
     for resource in body.resources:
-        response.results.append(_answer(broker, body, resource))
+        response.results.append(_answer(broker, request, resource))
         # Tools ask for all topics at once, which takes a while; others get their turn in between.
         await asyncio.sleep(0)
     return response
 
 
-def _answer(broker: "Broker", body: DescribeConfigsRequest, resource: DescribeConfigsResource) -> DescribeConfigsResult:
+def _answer(broker: "Broker", request: Request, resource: DescribeConfigsResource) -> DescribeConfigsResult:
+    body: DescribeConfigsRequest = request.body
     result = DescribeConfigsResult(
         error_message=None, resource_type=resource.resource_type, resource_name=resource.resource_name
     )
     try:
+        check_config_access(
+            broker, request, acl.ACLOperation.DESCRIBE_CONFIGS, resource.resource_type, resource.resource_name
+        )
         result.configs = [
             DescribeConfigsResourceResult(
                 name=entry.name,

@@ -4,7 +4,9 @@ import asyncio
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ottla.broker.acl.check import check_allowed
 from ottla.broker.request import Answer, Request
+from ottla.cluster.acl import ACLOperation, ResourceType
 from ottla.wire.api.describe_log_dirs import (
     DescribeLogDirsPartition,
     DescribeLogDirsRequest,
@@ -12,7 +14,7 @@ from ottla.wire.api.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
-from ottla.wire.errors import ErrorCode
+from ottla.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
 
 def handle(broker: "Broker", request: Request) -> Answer:
     """Describe the one data folder; partitions that are not in it are left out."""
+    try:
+        check_allowed(broker, request, ACLOperation.DESCRIBE, ResourceType.CLUSTER)
+    except KafkaError as error:
+        # Before v3 there is no place for the code, and nothing is all that is said.
+        return DescribeLogDirsResponse(error_code=error.code)
     return _answer(broker, request.body)
 
 

@@ -2,7 +2,9 @@
 
 from typing import TYPE_CHECKING
 
+from ottla.broker.acl.check import check_allowed
 from ottla.broker.request import Answer, Request
+from ottla.cluster.acl import ACLOperation, ResourceType
 from ottla.wire.api.describe_producers import (
     DescribeProducersRequest,
     DescribeProducersResponse,
@@ -23,16 +25,17 @@ def handle(broker: "Broker", request: Request) -> Answer:
         topics=[
             TopicResponse(
                 name=topic.name,
-                partitions=[_answer(broker, topic.name, index) for index in topic.partition_indexes],
+                partitions=[_answer(broker, request, topic.name, index) for index in topic.partition_indexes],
             )
             for topic in body.topics
         ]
     )
 
 
-def _answer(broker: "Broker", topic: str, index: int) -> PartitionResponse:
+def _answer(broker: "Broker", request: Request, topic: str, index: int) -> PartitionResponse:
     result = PartitionResponse(partition_index=index)
     try:
+        check_allowed(broker, request, ACLOperation.READ, ResourceType.TOPIC, topic)
         result.active_producers = [
             ProducerState(
                 producer_id=state.producer_id,

@@ -6,7 +6,9 @@ sends that back as its cursor.
 
 from typing import TYPE_CHECKING
 
+from ottla.broker.acl.check import allowed_names, authorized_operations, topic_failure
 from ottla.broker.request import Answer, Request
+from ottla.cluster.acl import ACLOperation, ResourceType
 from ottla.cluster.image import NO_LEADER, PartitionImage, TopicImage
 from ottla.cluster.names import is_internal
 from ottla.wire.api.describe_topic_partitions import (
@@ -24,10 +26,6 @@ if TYPE_CHECKING:
 LARGEST_PAGE = 2000
 """Partitions in one reply, however many were asked for."""
 
-TOPIC_OPERATIONS = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
-"""All that can be done to a topic, as a set of bits: read, write, create, delete, alter, describe, describe and alter
-configs. Without an authoriser everybody may."""
-
 
 def handle(broker: "Broker", request: Request) -> Answer:
     """Describe topics from the cursor on until the page is full."""
@@ -37,7 +35,10 @@ def handle(broker: "Broker", request: Request) -> Answer:
         return DescribeTopicPartitionsResponse(
             topics=[_missing(topic.name, ErrorCode.INVALID_REQUEST) for topic in body.topics]
         )
-    asked = {topic.name for topic in body.topics} or broker.image.topics
+    # Whoever asks for all topics gets those that he may see; whoever names one learns that he may not.
+    asked = {topic.name for topic in body.topics} or allowed_names(
+        broker, request, ACLOperation.DESCRIBE, ResourceType.TOPIC, broker.image.topics
+    )
     response = DescribeTopicPartitionsResponse(next_cursor=None)
     left = max(1, min(body.response_partition_limit, LARGEST_PAGE))
     for name in sorted(name for name in asked if name >= cursor.topic_name):
@@ -45,12 +46,17 @@ def handle(broker: "Broker", request: Request) -> Answer:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
         topic = broker.image.topics.get(name)
+        if code := topic_failure(broker, request, ACLOperation.DESCRIBE, name):
+            response.topics.append(DescribeTopicPartitionsResponseTopic(error_code=code, name=name))
+            continue
         if topic is None:
             response.topics.append(_missing(name, broker.topics.why_missing(name)))
             continue
         first = cursor.partition_index if name == cursor.topic_name else 0
         page = topic.partitions[first : first + left]
-        response.topics.append(_describe(topic, page))
+        described = _describe(topic, page)
+        described.topic_authorized_operations = authorized_operations(broker, request, ResourceType.TOPIC, name)
+        response.topics.append(described)
         left -= len(page)
         if first + len(page) < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=first + len(page))
@@ -67,7 +73,6 @@ def _describe(topic: TopicImage, page: tuple[PartitionImage, ...]) -> DescribeTo
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=topic.is_internal,
-        topic_authorized_operations=TOPIC_OPERATIONS,
         partitions=[
             DescribeTopicPartitionsResponsePartition(
                 error_code=ErrorCode.LEADER_NOT_AVAILABLE if partition.leader == NO_LEADER else ErrorCode.NONE,

@@ -14,6 +14,7 @@ from ottla.broker.failures import error_code
 from ottla.broker.park import wait_for_growth
 from ottla.broker.request import Answer, Request
 from ottla.broker.sessions import Session, TopicKey, Wanted
+from ottla.cluster.acl import CLUSTER_NAME, ACLOperation, ResourceType
 from ottla.log.walk import WouldWaitError
 from ottla.ports import FileSlice
 from ottla.replica.partition import READ_COMMITTED, Partition, Read
@@ -49,13 +50,15 @@ class _Round(NamedTuple):
 def handle(broker: "Broker", request: Request) -> Answer:
     """Answer at once if there is enough to answer with; else wait once, and look again."""
     body: FetchRequest = request.body
+    if broker.quotas.active and (most := broker.quotas.most_fetched(request)) is not None:
+        body.max_bytes = min(body.max_bytes, most)
     try:
-        session = broker.sessions.open(body, request.version >= 13)
+        session = broker.sessions.open(body, request.version >= 13, request.caller.principal)
     except KafkaError as error:
         return FetchResponse(error_code=error.code)
     wanted = session.wanted()
     try:
-        first = _look(broker, body, request.version, wanted, wait=False)
+        first = _look(broker, request, wanted, wait=False)
     except WouldWaitError:
         return _answer_from_disk(broker, request, session, wanted)
     return _answer_or_wait(broker, request, session, wanted, first)
@@ -82,7 +85,7 @@ async def _answer_later(
 
 async def _look_again(broker: "Broker", request: Request, session: Session, wanted: list[Wanted]) -> FetchResponse:
     try:
-        second = _look(broker, request.body, request.version, wanted, wait=False)
+        second = _look(broker, request, wanted, wait=False)
     except WouldWaitError:
         second = await _look_on_disk(broker, request, wanted)
     if request.version < FIRST_VERSION_AS_STORED:
@@ -114,7 +117,7 @@ async def _answer_from_disk(
 
 async def _look_on_disk(broker: "Broker", request: Request, wanted: list[Wanted]) -> _Round:
     loop = asyncio.get_running_loop()
-    return await loop.run_in_executor(None, lambda: _look(broker, request.body, request.version, wanted, wait=True))
+    return await loop.run_in_executor(None, lambda: _look(broker, request, wanted, wait=True))
 
 
 async def _now(answer: Any) -> FetchResponse:
@@ -122,7 +125,9 @@ async def _now(answer: Any) -> FetchResponse:
     return response
 
 
-def _look(broker: "Broker", body: FetchRequest, version: int, wanted: list[Wanted], *, wait: bool) -> _Round:
+def _look(broker: "Broker", request: Request, wanted: list[Wanted], *, wait: bool) -> _Round:
+    body: FetchRequest = request.body
+    version = request.version
     left = min(body.max_bytes, broker.config.fetch_max_bytes) if version >= 3 else broker.config.fetch_max_bytes
     if version < FIRST_VERSION_AS_STORED:
         left = min(left, MOST_BYTES_REWRITTEN)
@@ -134,6 +139,8 @@ def _look(broker: "Broker", body: FetchRequest, version: int, wanted: list[Wante
         data = PartitionData(partition_index=asked.partition, high_watermark=-1, aborted_transactions=None, records=b"")
         partition = read = None
         try:
+            if broker.authorizer is not None:
+                _check_access(broker, request, topic)
             if asked.partition_max_bytes < 0:
                 raise KafkaError(ErrorCode.INVALID_FETCH_SIZE, f"max bytes are {asked.partition_max_bytes}")
             partition = broker.leader(topic, asked.partition)
@@ -156,6 +163,16 @@ def _look(broker: "Broker", body: FetchRequest, version: int, wanted: list[Wante
             failed = True
         found.append(_Found(topic, asked, data, partition, read))
     return _Round(found, partitions, size, failed)
+
+
+def _check_access(broker: "Broker", request: Request, topic: TopicKey) -> None:
+    """Consumers may read some topics; brokers, which copy all of them, may act on the cluster or read none."""
+    assert broker.authorizer is not None
+    name = topic if isinstance(topic, str) else broker.topics.existing_by_id(topic).name
+    if request.body.replica_id < 0:
+        broker.authorizer.check(request.caller, ACLOperation.READ, ResourceType.TOPIC, name)
+    elif not broker.authorizer.allows(request.caller, ACLOperation.CLUSTER_ACTION, ResourceType.CLUSTER, CLUSTER_NAME):
+        raise broker.authorizer.refusal(request.caller, ACLOperation.READ, ResourceType.TOPIC, name)
 
 
 def _describe(data: PartitionData, read: Read, body: FetchRequest) -> None:
@@ -205,7 +222,10 @@ def _answer(request: Request, session: Session, found: _Round) -> FetchResponse:
     for one in found.found:
         if request.version >= FIRST_VERSION_AS_STORED and one.read is not None and one.read.records is not None:
             one.data.records = one.read.records  # type: ignore[assignment]
-        if not session.keep(one.topic, one.data, bool(one.data.records is not None and len(one.data.records))):
+        size = 0 if one.data.records is None else len(one.data.records)
+        if one.partition is not None:
+            one.partition.bytes_out += size
+        if not session.keep(one.topic, one.data, size > 0):
             continue
         topic = topics.get(one.topic)
         if topic is None:

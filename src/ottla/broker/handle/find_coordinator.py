@@ -6,7 +6,9 @@ share groups, which are not served.
 
 from typing import TYPE_CHECKING
 
+from ottla.broker.acl.check import check_allowed
 from ottla.broker.request import Answer, Request
+from ottla.cluster.acl import ACLOperation, ResourceType
 from ottla.wire.api.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.wire.errors import ErrorCode, KafkaError
 
@@ -26,21 +28,28 @@ def handle(broker: "Broker", request: Request) -> Answer:
 async def _find_all(broker: "Broker", request: Request) -> FindCoordinatorResponse:
     body: FindCoordinatorRequest = request.body
     if request.version >= 4:
-        found = [await _find(broker, body.key_type, key) for key in body.coordinator_keys]
+        found = [await _find(broker, request, key) for key in body.coordinator_keys]
         return FindCoordinatorResponse(coordinators=found)
-    one = await _find(broker, body.key_type, body.key)
+    one = await _find(broker, request, body.key)
     return FindCoordinatorResponse(
         error_code=one.error_code, error_message=one.error_message, node_id=one.node_id, host=one.host, port=one.port
     )
 
 
-async def _find(broker: "Broker", key_type: int, key: str) -> Coordinator:
+async def _find(broker: "Broker", request: Request, key: str) -> Coordinator:
+    key_type = request.body.key_type
     try:
         if key_type == TRANSACTION:
+            check_allowed(broker, request, ACLOperation.DESCRIBE, ResourceType.TRANSACTIONAL_ID, key)
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "transactions are not served yet")
         if key_type != GROUP:
             raise KafkaError(ErrorCode.INVALID_REQUEST, f"key type {key_type} is none that is served; groups are 0")
+        check_allowed(broker, request, ACLOperation.DESCRIBE, ResourceType.GROUP, key)
         node = await broker.groups.find(key)
+        where = node.endpoints.get(request.caller.listener)
+        if where is None:
+            message = f"broker {node.node_id} has no listener {request.caller.listener}, through which you came"
+            raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, message)
     except KafkaError as error:
         return Coordinator(key=key, node_id=NOBODY, port=NOBODY, error_code=error.code, error_message=error.message)
-    return Coordinator(key=key, node_id=node.node_id, host=node.host, port=node.port, error_message=None)
+    return Coordinator(key=key, node_id=node.node_id, host=where.host, port=where.port, error_message=None)

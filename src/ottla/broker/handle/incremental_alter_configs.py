@@ -3,7 +3,9 @@
 from typing import TYPE_CHECKING
 
 from ottla.broker.handle.alter_configs import Change, alter_resource, named_twice, repeated_resources
+from ottla.broker.handle.describe_configs import check_config_access
 from ottla.broker.request import Answer, Request
+from ottla.cluster.acl import ACLOperation
 from ottla.config.alter import Alteration, alter
 from ottla.wire.api.incremental_alter_configs import (
     AlterConfigsResource,
@@ -19,10 +21,11 @@ if TYPE_CHECKING:
 
 def handle(broker: "Broker", request: Request) -> Answer:
     """Alter one resource after the other; each succeeds or fails for itself."""
-    return _alter_all(broker, request.body)
+    return _alter_all(broker, request)
 
 
-async def _alter_all(broker: "Broker", body: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
+async def _alter_all(broker: "Broker", request: Request) -> IncrementalAlterConfigsResponse:
+    body: IncrementalAlterConfigsRequest = request.body
     response = IncrementalAlterConfigsResponse()
     repeated = repeated_resources((each.resource_type, each.resource_name) for each in body.resources)
     for resource in body.resources:
@@ -32,6 +35,7 @@ async def _alter_all(broker: "Broker", body: IncrementalAlterConfigsRequest) -> 
         try:
             if (kind, name) in repeated:
                 raise named_twice(name)
+            check_config_access(broker, request, ACLOperation.ALTER_CONFIGS, kind, name)
             await alter_resource(broker, kind, name, _alteration(resource), validate_only=body.validate_only)
         except KafkaError as error:
             result.error_code, result.error_message = error.code, error.message

@@ -7,7 +7,9 @@ a reason, and v9 lets a leader know that there is nothing to assign.
 
 from typing import TYPE_CHECKING
 
+from ottla.broker.acl.check import check_allowed
 from ottla.broker.request import Answer, Request
+from ottla.cluster.acl import ACLOperation, ResourceType
 from ottla.coordinator.group.shard import GroupShard
 from ottla.wire.api.join_group import JoinGroupRequest, JoinGroupResponse
 from ottla.wire.errors import ErrorCode, KafkaError
@@ -23,6 +25,10 @@ def handle(broker: "Broker", request: Request) -> Answer:
     def refuse(error: KafkaError) -> JoinGroupResponse:
         return JoinGroupResponse(error_code=error.code, member_id=body.member_id)
 
+    try:
+        check_allowed(broker, request, ACLOperation.READ, ResourceType.GROUP, body.group_id)
+    except KafkaError as error:
+        return refuse(error)
     size = sum(len(protocol.metadata) for protocol in body.protocols)
     if size > broker.config.message_max_bytes:
         # All members are written down in one record, and kept in memory.

@@ -7,8 +7,11 @@ or of all types.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ottla.broker.acl.check import is_allowed
 from ottla.broker.handle.describe_configs import ResourceType
 from ottla.broker.request import Answer, Request
+from ottla.cluster.acl import ACLOperation
+from ottla.cluster.acl import ResourceType as AclResourceType
 from ottla.wire.api.list_config_resources import (
     ConfigResource,
     ListConfigResourcesRequest,
@@ -23,6 +26,8 @@ if TYPE_CHECKING:
 def handle(broker: "Broker", request: Request) -> Answer:
     """List topics and brokers; of the other types there is nothing that could be described."""
     body: ListConfigResourcesRequest = request.body
+    if not is_allowed(broker, request, ACLOperation.DESCRIBE_CONFIGS, AclResourceType.CLUSTER):
+        return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
     if request.version == 0:
         return ListConfigResourcesResponse()
     asked = set(body.resource_types) or set(ResourceType)

@@ -6,8 +6,10 @@ are being loaded the list is not known, and the client is told to ask again.
 
 from typing import TYPE_CHECKING
 
+from ottla.broker.acl.check import allowed_names, is_allowed
 from ottla.broker.coordinator import together
 from ottla.broker.request import Answer, Request
+from ottla.cluster.acl import ACLOperation, ResourceType
 from ottla.coordinator.group.shard import GroupShard
 from ottla.wire.api.list_groups import ListGroupsRequest, ListGroupsResponse
 from ottla.wire.errors import KafkaError
@@ -17,9 +19,18 @@ if TYPE_CHECKING:
 
 
 def handle(broker: "Broker", request: Request) -> Answer:
-    """Put the lists of all shards together."""
+    """Put the lists of all shards together; to see all groups, one must be allowed to look at the cluster."""
     body: ListGroupsRequest = request.body
-    return together(broker.groups.ask_all(request, GroupShard.list_groups, body, _refuse), _merge)
+
+    def merge(answers: list[ListGroupsResponse]) -> ListGroupsResponse:
+        response = _merge(answers)
+        if not is_allowed(broker, request, ACLOperation.DESCRIBE, ResourceType.CLUSTER):
+            names = [group.group_id for group in response.groups]
+            visible = set(allowed_names(broker, request, ACLOperation.DESCRIBE, ResourceType.GROUP, names))
+            response.groups = [group for group in response.groups if group.group_id in visible]
+        return response
+
+    return together(broker.groups.ask_all(request, GroupShard.list_groups, body, _refuse), merge)
 
 
 def _refuse(error: KafkaError) -> ListGroupsResponse:

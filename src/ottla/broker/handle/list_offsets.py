@@ -8,8 +8,10 @@ is none.
 
 from typing import TYPE_CHECKING
 
+from ottla.broker.acl.check import check_allowed
 from ottla.broker.failures import error_code
 from ottla.broker.request import Answer, Request
+from ottla.cluster.acl import ACLOperation, ResourceType
 from ottla.replica.partition import READ_COMMITTED, Partition
 from ottla.wire.api.list_offsets import (
     ListOffsetsPartition,
@@ -50,6 +52,7 @@ def _answer(
 ) -> ListOffsetsPartitionResponse:
     result = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
     try:
+        check_allowed(broker, request, ACLOperation.DESCRIBE, ResourceType.TOPIC, topic)
         partition = broker.leader(topic, asked.partition_index)
         partition.check_epoch(asked.current_leader_epoch)
         if request.version == 0:

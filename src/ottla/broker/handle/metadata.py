@@ -2,13 +2,15 @@
 
 An empty topic list asks for all topics in v0 and for none later, where null asks for all. Topics that do not exist are
 created if the broker and, from v4 on, the client allow it. v10 has topic ids, v12 answers for ids alone.
+
+Whoever may not describe a topic does not learn whether it is there, nor the name to an id.
 """
 
 from typing import TYPE_CHECKING
 
-from ottla.broker.handle.describe_cluster import CLUSTER_OPERATIONS
-from ottla.broker.handle.describe_topic_partitions import TOPIC_OPERATIONS
+from ottla.broker.acl.check import allowed_names, authorized_operations, cluster_operations, is_allowed, topic_failure
 from ottla.broker.request import Answer, Request
+from ottla.cluster.acl import ACLOperation, ResourceType
 from ottla.cluster.image import TopicImage
 from ottla.wire.api.metadata import (
     MetadataRequest,
@@ -30,32 +32,51 @@ def handle(broker: "Broker", request: Request) -> Answer:
     """Answer from the image; create what is missing first where that is wanted."""
     body: MetadataRequest = request.body
     if body.topics is None or (request.version == 0 and not body.topics):
-        return _respond(broker, body, [_describe(topic) for topic in broker.image.topics.values()])
+        return _respond(broker, request, _all(broker, request))
     missing = [
         topic.name
         for topic in body.topics
-        if topic.name is not None and topic.topic_id == NO_ID and topic.name not in broker.image.topics
+        if topic.name is not None
+        and topic.topic_id == NO_ID
+        and topic.name not in broker.image.topics
+        and is_allowed(broker, request, ACLOperation.DESCRIBE, ResourceType.TOPIC, topic.name)
     ]
     if missing and broker.config.auto_create_topics_enable and (request.version < 4 or body.allow_auto_topic_creation):
-        return _create_first(broker, body, missing)
-    return _respond(broker, body, [_find(broker, topic, {}) for topic in body.topics])
+        return _create_first(broker, request, missing)
+    return _respond(broker, request, [_find(broker, request, topic, {}) for topic in body.topics])
 
 
-async def _create_first(broker: "Broker", body: MetadataRequest, missing: list[str]) -> MetadataResponse:
+def _all(broker: "Broker", request: Request) -> list[MetadataResponseTopic]:
+    topics = broker.image.topics
+    visible = allowed_names(broker, request, ACLOperation.DESCRIBE, ResourceType.TOPIC, topics)
+    return [_describe(topics[name]) for name in visible]
+
+
+async def _create_first(broker: "Broker", request: Request, missing: list[str]) -> MetadataResponse:
     errors: dict[str, ErrorCode] = {}
+    may_create_any = is_allowed(broker, request, ACLOperation.CREATE, ResourceType.CLUSTER)
     for name in dict.fromkeys(missing):
+        if not may_create_any and (code := topic_failure(broker, request, ACLOperation.CREATE, name)):
+            errors[name] = code
+            continue
         try:
             await broker.topics.create_automatically(name)
         except KafkaError as error:
             if error.code is not ErrorCode.TOPIC_ALREADY_EXISTS:
                 errors[name] = error.code
-    return _respond(broker, body, [_find(broker, topic, errors) for topic in body.topics or []])
+    return _respond(broker, request, [_find(broker, request, topic, errors) for topic in request.body.topics or []])
 
 
-def _find(broker: "Broker", asked: MetadataRequestTopic, errors: dict[str, ErrorCode]) -> MetadataResponseTopic:
+def _find(
+    broker: "Broker", request: Request, asked: MetadataRequestTopic, errors: dict[str, ErrorCode]
+) -> MetadataResponseTopic:
     if asked.topic_id != NO_ID:
         topic = broker.image.topic_by_id(asked.topic_id)
         unknown = ErrorCode.UNKNOWN_TOPIC_ID
+        if topic is not None and (code := topic_failure(broker, request, ACLOperation.DESCRIBE, topic.name)):
+            return MetadataResponseTopic(error_code=code, name=None, topic_id=asked.topic_id)
+    elif code := topic_failure(broker, request, ACLOperation.DESCRIBE, asked.name or ""):
+        return MetadataResponseTopic(error_code=code, name=asked.name)
     else:
         topic = broker.image.topics.get(asked.name or "")
         unknown = errors.get(asked.name or "", broker.topics.why_missing(asked.name))
@@ -82,23 +103,26 @@ def _describe(topic: TopicImage) -> MetadataResponseTopic:
     )
 
 
-def _respond(broker: "Broker", body: MetadataRequest, topics: list[MetadataResponseTopic]) -> MetadataResponse:
+def _respond(broker: "Broker", request: Request, topics: list[MetadataResponseTopic]) -> MetadataResponse:
+    body: MetadataRequest = request.body
     for topic in topics:
         if body.include_topic_authorized_operations and not topic.error_code:
-            topic.topic_authorized_operations = TOPIC_OPERATIONS
+            topic.topic_authorized_operations = authorized_operations(
+                broker, request, ResourceType.TOPIC, topic.name or ""
+            )
         if topic.name is None:
             # Only v12 can leave the name of an unknown id out.
             topic.name = ""
     image = broker.image
     response = MetadataResponse(
         brokers=[
-            MetadataResponseBroker(node_id=node.node_id, host=node.host, port=node.port, rack=node.rack)
-            for node in image.brokers.values()
+            MetadataResponseBroker(node_id=node.node_id, host=where.host, port=where.port, rack=node.rack)
+            for node, where in image.reached_by(request.caller.listener)
         ],
         cluster_id=image.cluster_id,
         controller_id=image.controller_id,
         topics=topics,
     )
     if body.include_cluster_authorized_operations:
-        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+        response.cluster_authorized_operations = cluster_operations(broker, request)
     return response

@@ -8,8 +8,10 @@ the only way to tell.
 import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.broker.acl.check import check_allowed, topic_failure
 from ottla.broker.internal_topics import check_not_internal
 from ottla.broker.request import Answer, Request
+from ottla.cluster.acl import ACLOperation, ResourceType
 from ottla.replica.partition import Partition
 from ottla.replica.validate import Checked, check_records
 from ottla.wire.api.produce import (
@@ -45,15 +47,34 @@ def handle(broker: "Broker", request: Request) -> Answer:
     for topic in body.topic_data:
         answered = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
         response.responses.append(answered)
+        key = topic.topic_id if request.version >= 13 else topic.name
+        refusal = None if broker.authorizer is None else _refusal(broker, request, key)
         for data in topic.partition_data:
             result = PartitionProduceResponse(index=data.index, base_offset=-1)
             answered.partition_responses.append(result)
-            key = topic.topic_id if request.version >= 13 else topic.name
-            _find(broker, body, key, data, result, parts)
+            if refusal is not None:
+                _fail(result, refusal)
+            else:
+                _find(broker, body, key, data, result, parts)
     if any(_is_heavy(part.records) for part in parts):
         return _append_later(broker, request, response, parts)
     checked = _check_all(parts, request.version, broker.clock.now_ms())
     return _append(body, response, checked)
+
+
+def _refusal(broker: "Broker", request: Request, topic: str | bytes) -> KafkaError | None:
+    """Why the client may not write to a topic; None if it may. Whoever has only an id is not told the name."""
+    transactional_id = request.body.transactional_id
+    try:
+        if transactional_id is not None:
+            check_allowed(broker, request, ACLOperation.WRITE, ResourceType.TRANSACTIONAL_ID, transactional_id)
+        if isinstance(topic, str):
+            check_allowed(broker, request, ACLOperation.WRITE, ResourceType.TOPIC, topic)
+        elif code := topic_failure(broker, request, ACLOperation.WRITE, broker.topics.existing_by_id(topic).name):
+            return KafkaError(code, "you may not write to the topic of this id")
+    except KafkaError as error:
+        return error
+    return None
 
 
 def _find(

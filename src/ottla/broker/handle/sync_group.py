@@ -5,7 +5,9 @@ v3 has static members; v5 names protocol type and protocol, which must be the gr
 
 from typing import TYPE_CHECKING
 
+from ottla.broker.acl.check import check_allowed
 from ottla.broker.request import Answer, Request
+from ottla.cluster.acl import ACLOperation, ResourceType
 from ottla.coordinator.group.shard import GroupShard
 from ottla.wire.api.sync_group import SyncGroupRequest, SyncGroupResponse
 from ottla.wire.errors import ErrorCode, KafkaError
@@ -17,6 +19,10 @@ if TYPE_CHECKING:
 def handle(broker: "Broker", request: Request) -> Answer:
     """Have the group decide."""
     body: SyncGroupRequest = request.body
+    try:
+        check_allowed(broker, request, ACLOperation.READ, ResourceType.GROUP, body.group_id)
+    except KafkaError as error:
+        return _refuse(error)
     limit = broker.config.message_max_bytes
     for share in body.assignments:
         if len(share.assignment) > limit:

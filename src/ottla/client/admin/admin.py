@@ -1,18 +1,22 @@
 """The admin client: one face for all that can be asked of and changed in a cluster."""
 
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
+from ottla.client.admin.acls import AclAdmin
 from ottla.client.admin.cluster import ClusterAdmin
 from ottla.client.admin.configs import ConfigAdmin
 from ottla.client.admin.group_progress import GroupProgressAdmin
 from ottla.client.admin.groups import GroupAdmin
+from ottla.client.admin.quotas import QuotaAdmin
 from ottla.client.admin.records import RecordAdmin
 from ottla.client.admin.replicas import ReplicaAdmin
 from ottla.client.admin.topics import TopicAdmin
+from ottla.client.admin.users import UserAdmin
 from ottla.client.cluster import Cluster
 from ottla.client.options import BootstrapServers, ClientOptions
 from ottla.client.unstopped import warn_unstopped
+from ottla.net.security import SecurityOptions, security_of, takes_security
 from ottla.ports import Chance
 
 
@@ -23,6 +27,9 @@ class Admin(
     GroupProgressAdmin,
     RecordAdmin,
     ReplicaAdmin,
+    UserAdmin,
+    AclAdmin,
+    QuotaAdmin,
     ClusterAdmin,
 ):
     """Looks at a cluster and changes it: topics, configs, groups, offsets, records, replicas, brokers.
@@ -53,6 +60,7 @@ class Admin(
 
     _is_started = False
 
+    @takes_security
     def __init__(
         self,
         bootstrap_servers: BootstrapServers = "localhost:9092",
@@ -66,6 +74,7 @@ class Admin(
         connections_max_idle_ms: int = 540_000,
         metadata_max_age_ms: int = 300_000,
         chance: Chance | None = None,
+        **security: Unpack[SecurityOptions],
     ) -> None:
         options = ClientOptions(
             bootstrap_servers=bootstrap_servers,
@@ -77,6 +86,7 @@ class Admin(
             reconnect_backoff_max_ms=reconnect_backoff_max_ms,
             connections_max_idle_ms=connections_max_idle_ms,
             metadata_max_age_ms=metadata_max_age_ms,
+            security=security_of(security, "Admin"),
         )
         super().__init__(Cluster(options, chance=chance))
 

@@ -3,7 +3,7 @@
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 from ottla.assign.assignor import Assignor
 from ottla.client.checks import check_function, check_number, shown
@@ -18,6 +18,7 @@ from ottla.client.offsets import ISOLATION_LEVELS, IsolationLevel
 from ottla.client.options import BootstrapServers, ClientOptions
 from ottla.client.types import ConsumerRecord, TopicPartition
 from ottla.client.unstopped import warn_unstopped
+from ottla.net.security import SecurityOptions, security_of, takes_security
 from ottla.ports import Chance, SystemChance
 
 if TYPE_CHECKING:
@@ -63,6 +64,7 @@ class Consumer(Places):
     docs/client.md has a table of all options with their defaults.
     """
 
+    @takes_security
     def __init__(
         self,
         *topics: str,
@@ -102,6 +104,7 @@ class Consumer(Places):
         metadata_max_age_ms: int = 300_000,
         connections_max_idle_ms: int = 540_000,
         chance: Chance | None = None,
+        **security: Unpack[SecurityOptions],
     ) -> None:
         for topic in topics:
             if not isinstance(topic, str):
@@ -116,6 +119,7 @@ class Consumer(Places):
             reconnect_backoff_max_ms=reconnect_backoff_max_ms,
             metadata_max_age_ms=metadata_max_age_ms,
             connections_max_idle_ms=connections_max_idle_ms,
+            security=security_of(security, "Consumer"),
         )
         _check_choice("auto_offset_reset", auto_offset_reset, _RESETS)
         _check_choice("isolation_level", isolation_level, ISOLATION_LEVELS)

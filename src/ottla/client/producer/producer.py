@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from ottla.client.checks import check_record, check_serializers, header_list
 from ottla.client.cluster import Cluster
@@ -20,6 +20,7 @@ from ottla.client.producer.sender import Sender
 from ottla.client.producer.taking import Headers, Taker
 from ottla.client.types import RecordMetadata
 from ottla.client.unstopped import warn_unstopped
+from ottla.net.security import SecurityOptions, security_of, takes_security
 from ottla.ports import Chance, Clock, SystemChance, system_now_ms
 from ottla.wire.errors import ErrorCode, KafkaError
 
@@ -57,6 +58,7 @@ class Producer:
     _sender: Sender | None = None
     """What sends, while it runs. Of the class too, for one that could not be made."""
 
+    @takes_security
     def __init__(
         self,
         *,
@@ -85,6 +87,7 @@ class Producer:
         connections_max_idle_ms: int = 540_000,
         clock: Clock | None = None,
         chance: Chance | None = None,
+        **security: Unpack[SecurityOptions],
     ) -> None:
         self._options = ProducerOptions(
             bootstrap_servers=bootstrap_servers,
@@ -107,6 +110,7 @@ class Producer:
             reconnect_backoff_max_ms=reconnect_backoff_max_ms,
             metadata_max_age_ms=metadata_max_age_ms,
             connections_max_idle_ms=connections_max_idle_ms,
+            security=security_of(security, "Producer"),
         )
         if not callable(partitioner) and partitioner not in NAMES:
             raise ValueError(f"partitioner is {partitioner!r}; it must be a function or one of {', '.join(NAMES)}")

@@ -16,6 +16,7 @@ VERSION_WITH_EXPIRY = 1
 """The only version of the value that has an expire timestamp; it has no room for leader epoch and topic id."""
 
 _PACKED = struct.Struct(">qiqq16s")
+_OFFSET = struct.Struct(">q")
 _TOPIC_ID = slice(_PACKED.size - 16, _PACKED.size)
 
 
@@ -126,6 +127,12 @@ class Offsets:
         """What a group has committed for the partitions of a topic, in order."""
         for partition, packed in sorted(self._packed.get(group_id, {}).get(topic, {}).items()):
             yield partition, _unpack(packed)
+
+    def positions(self, group_id: str) -> Iterator[tuple[str, int, int]]:
+        """Topic, partition and offset of all that a group has committed."""
+        for topic, partitions in self._packed.get(group_id, {}).items():
+            for partition, packed in partitions.items():
+                yield topic, partition, _OFFSET.unpack_from(packed)[0]
 
     def tombstones(self, group_id: str) -> list[Record]:
         """Records that remove all offsets of a group."""

@@ -5,7 +5,7 @@ kind when it is empty, or while it runs where `group.consumer.migration.policy` 
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ottla.cluster.image import ClusterImage
@@ -15,7 +15,7 @@ from ottla.coordinator.group.classic import ClassicGroup
 from ottla.coordinator.group.consumer import ConsumerGroup
 from ottla.coordinator.group.consumer.migrate import upgrade_records
 from ottla.coordinator.group.context import Context
-from ottla.coordinator.group.register import WATCH, Register
+from ottla.coordinator.group.register import WATCH, AnyGroup, Register
 from ottla.coordinator.group.retention import CONSUMER_PROTOCOL_TYPE
 from ottla.coordinator.group.upkeep import Upkeep
 from ottla.coordinator.outcome import Call, Outcome, Record, Ticket
@@ -223,6 +223,16 @@ class GroupShard:
     def list_groups(self, now_ms: int, call: Call) -> Outcome:
         """ListGroups."""
         return Outcome(listing.list_groups(self._groups, call))
+
+    # To look at.
+
+    def groups(self) -> list[AnyGroup]:
+        """The groups there are."""
+        return list(self._groups.values())
+
+    def positions(self, group_id: str) -> Iterator[tuple[str, int, int]]:
+        """Topic, partition and offset of all that a group has committed."""
+        return self._offsets.positions(group_id)
 
     # Durable state.
 

@@ -59,7 +59,8 @@ class Upkeep:
         """Offsets go with their topics, and groups share out anew."""
         outcome = Outcome()
         changed = _changed(before, self._context.image) if self._groups else set()
-        if not changed:
+        # Other rules of access may show other topics to members that are subscribed by a regular expression.
+        if not changed and (before.acls is self._context.image.acls or not self._groups):
             return outcome
         for topic in sorted(changed):
             outcome.records += self._orphan(topic, before.topics.get(topic))

@@ -12,6 +12,7 @@ from pyspark.sql.types import BinaryType, StringType
 
 from ottla.spark.dead_letters import DeadLetters, divert
 from ottla.spark.decoding import decode
+from ottla.spark.java_options import about_the_cluster
 from ottla.spark.pipeline.section import PipelineError
 from ottla.spark.pipeline.spec import SOURCE, Otherwise, PipelineSpec, SinkSpec, StepSpec
 
@@ -111,7 +112,7 @@ class Builder:
         return DeadLetters(
             topic=self._spec.dead_letters,
             bootstrap_servers=self._spec.source.bootstrap_servers,
-            options={name: value for name, value in self._spec.source.options.items() if _is_about_the_cluster(name)},
+            options=about_the_cluster(self._spec.source.options),
         )
 
     def function(self, step: StepSpec) -> Callable[[DataFrame], Any]:
@@ -138,7 +139,3 @@ class Builder:
 
 def _row_as_json(rows: DataFrame) -> Column:
     return sql.to_json(sql.struct(*[sql.col(f"`{name}`") for name in rows.columns]))
-
-
-def _is_about_the_cluster(option: str) -> bool:
-    return option.startswith(("kafka.security.", "kafka.sasl.", "kafka.ssl.", "kafka.client."))

@@ -8,8 +8,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from ottla.client.admin import NewPartitions, NewTopic
+from ottla.client.options import ClientOptions
+from ottla.spark.java_options import about_the_cluster, client_options, kafka_options
 from ottla.spark.offsets import from_json_dict, to_json_dict
+from ottla.spark.options import CLIENT_ID
 from ottla.sync import Admin
+
+SERVERS = "kafka.bootstrap.servers"
 
 
 class Compared(NamedTuple):
@@ -23,9 +28,9 @@ class Compared(NamedTuple):
     """Whether counts and contents agree: keys, values, headers and times, in whichever order."""
 
 
-def prepare_topics(source: str, target: str, topics: Iterable[str]) -> None:
+def prepare_topics(source: ClientOptions, target: ClientOptions, topics: Iterable[str]) -> None:
     """Make the topics on the other cluster, or give them partitions, so that there are as many as here."""
-    with Admin(source) as here, Admin(target) as there:
+    with Admin(**source.arguments()) as here, Admin(**target.arguments()) as there:
         counts = {name: len(one.partitions) for name, one in here.describe_topics(list(topics)).items()}
         existing = set(there.list_topics())
         there.create_topics([NewTopic(name, num_partitions=counts[name]) for name in counts if name not in existing])
@@ -35,8 +40,17 @@ def prepare_topics(source: str, target: str, topics: Iterable[str]) -> None:
             there.create_partitions(short)
 
 
+def target_client(options: Mapping[str, str]) -> ClientOptions:
+    """How to reach the other cluster, from the options of the sink that writes there."""
+    return client_options(kafka_options(_at_target(options)), client_id=CLIENT_ID)
+
+
+def _at_target(options: Mapping[str, str]) -> dict[str, str]:
+    return {**about_the_cluster(options), SERVERS: options[SERVERS]}
+
+
 def compare(
-    spark: SparkSession, source_options: Mapping[str, str], target: str, end: Mapping[str, Any]
+    spark: SparkSession, source_options: Mapping[str, str], target_options: Mapping[str, str], end: Mapping[str, Any]
 ) -> list[Compared]:
     """Count and sum up what there was before `end`, and what there is on the other cluster."""
     ends = from_json_dict(end)
@@ -44,7 +58,7 @@ def compare(
     here = {name: value for name, value in source_options.items() if name.lower().startswith("kafka.")}
     # Offsets of the other side are its own; what it has in partitions that were not copied is nobody's concern.
     before = _sums(spark, here, topics, json.dumps(to_json_dict(ends)))
-    after = _sums(spark, {"kafka.bootstrap.servers": target}, topics, "latest")
+    after = _sums(spark, _at_target(target_options), topics, "latest")
     nothing = (0, 0)
     return [
         Compared(

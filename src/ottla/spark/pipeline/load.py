@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
+from ottla.spark.java_options import about_the_cluster
 from ottla.spark.options import SourceOptions
 from ottla.spark.pipeline.section import PipelineError, Section
 from ottla.spark.pipeline.spec import (
@@ -231,6 +232,8 @@ def _sink(section: Section, index: int, folder: Path, source: SourceSpec, names:
     options = section.settings("options")
     if kind in ("topic", "copy"):
         servers = target if kind == "copy" else section.text("bootstrap_servers", source.bootstrap_servers)
+        if servers == source.bootstrap_servers:
+            options = about_the_cluster(source.options) | options
         options |= {"kafka.bootstrap.servers": servers or ""}
         try:
             SinkOptions.parse(options)

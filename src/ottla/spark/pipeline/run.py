@@ -16,7 +16,7 @@ from ottla.spark.connections import connected
 from ottla.spark.offsets import Offsets, from_json_dict, to_json_dict
 from ottla.spark.options import SourceOptions
 from ottla.spark.pipeline.build import Builder
-from ottla.spark.pipeline.copying import Compared, compare, prepare_topics
+from ottla.spark.pipeline.copying import Compared, compare, prepare_topics, target_client
 from ottla.spark.pipeline.section import PipelineError
 from ottla.spark.pipeline.sinks import Show, start_sink
 from ottla.spark.pipeline.spec import AVAILABLE_NOW, PipelineSpec, SinkSpec
@@ -80,8 +80,8 @@ class Pipeline:
         self._show = show
         self.branches: list[Branch] = []
         group = spec.source.group
-        options = SourceOptions.parse(spec.source.options, streaming=True)
-        self._committer = None if group is None else GroupCommitter(options.client, group)
+        self._client = SourceOptions.parse(spec.source.options, streaming=True).client
+        self._committer = None if group is None else GroupCommitter(self._client, group)
 
     def start(self, partitions: list[TopicPartition]) -> None:
         """Start all queries."""
@@ -90,7 +90,7 @@ class Pipeline:
             for sink in self.spec.sinks:
                 if sink.kind == "copy":
                     topics = {place.topic for place in partitions}
-                    prepare_topics(self.spec.source.bootstrap_servers, sink.target, topics)
+                    prepare_topics(self._client, target_client(sink.options), topics)
                 query = start_sink(
                     sink,
                     builder.rows(sink),
@@ -140,7 +140,7 @@ class Pipeline:
             if branch.sink.kind == "copy" and branch.sink.verify:
                 end = branch.end or _last_end(self.spec.checkpoint, branch.sink.name)
                 if end:
-                    found += compare(self._spark, self.spec.source.options, branch.sink.target, end)
+                    found += compare(self._spark, self.spec.source.options, branch.sink.options, end)
         return found
 
     def _commit(self) -> None:

@@ -1,6 +1,7 @@
 """What the parts of a group work on: its written state, its timers, and the way members go."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from contextlib import suppress
 
 from ottla.coordinator.group.consumer.draft import Draft
 from ottla.coordinator.group.consumer.member import Member
@@ -11,6 +12,7 @@ from ottla.coordinator.group.consumer.state import GroupState
 from ottla.coordinator.group.consumer.watch import Watch
 from ottla.coordinator.group.context import Context
 from ottla.coordinator.outcome import Record
+from ottla.wire.errors import KafkaError
 
 LARGE_GROUP = 100
 ASSIGNMENT_PAUSE_MS = 1000
@@ -32,10 +34,19 @@ class Core:
         """Begin to work out a change."""
         return Draft(self.context, self.state, self._patterns, now_ms)
 
-    def take_regex(self, expression: str) -> None:
-        """INVALID_REGULAR_EXPRESSION if it is none."""
+    def take_regex(self, expression: str, may_see: Callable[[str], bool] | None) -> None:
+        """INVALID_REGULAR_EXPRESSION if it is none. It stands for what whoever brought it last may see."""
         if expression not in self._patterns:
             self._patterns[expression] = TopicPattern(expression)
+        self._patterns[expression].may_see = may_see
+
+    def hear_regex(self, expression: str | None, may_see: Callable[[str], bool] | None) -> bool:
+        """A member is subscribed by that. Whether nobody was heard since it came out of the log who is."""
+        if expression is None or expression in self._patterns:
+            return False
+        with suppress(KafkaError):
+            self.take_regex(expression, may_see)
+        return expression in self._patterns
 
     def start_watching(self, now_ms: int) -> None:
         """Start the timers of all members, once: they came out of the log, or from a group of the other protocol."""

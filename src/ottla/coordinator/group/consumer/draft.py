@@ -197,6 +197,9 @@ class Draft:
     def _matching(self, expression: str) -> frozenset[str]:
         pattern = self._patterns.get(expression)
         if pattern is None:
+            if self._context.config.authorizer_class_name:
+                # What may be seen is known once a member is heard that is subscribed by it.
+                return self._state.regexes.get(expression, frozenset())
             try:
                 pattern = self._patterns[expression] = TopicPattern(expression)
             except KafkaError:

@@ -39,6 +39,8 @@ def heartbeat(core: Core, now_ms: int, call: Call) -> Outcome:
         draft.describe(member)
     if is_new or _subscription(member) != _subscription(former):
         draft.refresh(rise=True)
+    elif core.hear_regex(member.profile.regex, call.may_see):
+        draft.refresh()
     owned = None if request.topic_partitions is None else partitions.from_wire(request.topic_partitions)
     member = core.step(now_ms, draft, member, owned)
     core.watch.heard(now_ms, member)
@@ -84,7 +86,7 @@ def _described(core: Core, member: Member, call: Call) -> Member:
     former = member.profile
     names, regex = request.subscribed_topic_names, request.subscribed_topic_regex
     if regex:
-        core.take_regex(regex)
+        core.take_regex(regex, call.may_see)
     profile = replace(
         former,
         instance_id=former.instance_id if request.instance_id is None else request.instance_id,

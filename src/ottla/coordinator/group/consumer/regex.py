@@ -1,6 +1,6 @@
 """Subscriptions by regular expression. RE2 takes time in proportion to the text, whatever the expression."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ottla.cluster.names import is_internal
@@ -29,7 +29,9 @@ class TopicPattern:
     ottla.wire.errors.KafkaError: INVALID_REGULAR_EXPRESSION: 'orders-(' is no regular expression: missing ): orders-(
     """
 
-    def __init__(self, expression: str) -> None:
+    def __init__(self, expression: str, may_see: Callable[[str], bool] | None = None) -> None:
+        self.may_see = may_see
+        """Whether those who subscribed by it may know of a topic; None where everybody may know of all."""
         self._matches = _compiled(expression)
         self._found: frozenset[str] = frozenset()
         # The picture of the cluster that was searched last. The next one shares nearly all of it, so only what is new
@@ -37,7 +39,7 @@ class TopicPattern:
         self._seen: Mapping[str, Any] = {}
 
     def topics(self, names: Mapping[str, Any]) -> frozenset[str]:
-        """Those of the names that match; never the broker's own topics."""
+        """Those of the names that match and may be seen; never the broker's own topics."""
         if names is not self._seen:
             still = [name for name in self._found if name in names]
             new = [
@@ -48,7 +50,7 @@ class TopicPattern:
             if new or len(still) < len(self._found):
                 self._found = frozenset((*still, *new))
             self._seen = names
-        return self._found
+        return self._found if self.may_see is None else frozenset(filter(self.may_see, self._found))
 
 
 def _compiled(expression: str) -> Any:

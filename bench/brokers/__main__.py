@@ -1,0 +1,154 @@
+"""`python -m bench.brokers`: Ottla beside Apache Kafka and other brokers, on this machine, in one run.
+
+Contenders take turns, round after round, on the same disk and with the same clients and settings; while one works the
+others stand still. What counts is the ratio to Kafka 4 within a round. Lines, aims and how to read them: docs/bench.md.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from .catalog import LINES, QUICK, chosen
+from .line import Line
+from .peers import Kafka4, Ottla, at_hand
+from .picture import svg
+from .regress import Change, verdicts
+from .report import into_document, markdown, missed, show, spread
+from .results import Report
+from .run import compare
+from .server import Server
+
+RECORDED = Path(__file__).parent / "quick.json"
+"""The last recorded quick run, which later ones are compared with."""
+QUICK_SCALE, QUICK_ROUNDS = 0.15, 3
+FULL_ROUNDS = 5
+GOT_WORSE = 3
+
+
+def main() -> int:
+    """Measure, print and write; 3 if a quick run finds that something got worse."""
+    options = _parser().parse_args()
+    if options.list:
+        for line in LINES:
+            print(f"{line.name:40} {line.title}")
+        return 0
+    console = Console(width=None if sys.stdout.isatty() else 240)
+    if options.show:
+        report = Report.load(options.show)
+        show(report, console)
+        _write(report, options)
+        return 0
+    try:
+        lines = chosen(options.only or (QUICK if options.quick else [line.name for line in LINES]))
+        kinds = _contenders(options.peers, options.quick)
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 2
+    report = _measure(lines, kinds, options)
+    show(report, console)
+    _write(report, options)
+    if not options.quick:
+        print(f"aims missed: {len(missed(report))}")
+        return 0
+    if options.record:
+        RECORDED.write_text(report.to_json())
+        return 0
+    return _compare_with_recorded(report, console)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m bench.brokers", description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--list", action="store_true", help="show what the lines are called, and do nothing")
+    parser.add_argument("--only", nargs="+", metavar="LINE", help="these lines alone, by name, beginning or pattern")
+    parser.add_argument("--peers", nargs="+", metavar="NAME", help="these peers alone: kafka4, kafka3, mock, kfake")
+    parser.add_argument("--rounds", type=int, help=f"how often everybody takes a turn ({FULL_ROUNDS})")
+    parser.add_argument("--scale", type=float, help="by how much less there is to do, such as 0.1")
+    parser.add_argument("--quick", action="store_true", help="a minute: few lines, Kafka 4 alone, and what got worse")
+    parser.add_argument("--record", action="store_true", help="with --quick: what later quick runs are compared with")
+    parser.add_argument("--folder", type=Path, help="where data goes meanwhile; 40 GB for all lines")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all values of all rounds, after each line")
+    parser.add_argument("--update", action="store_true", help="keep the lines of that FILE that are not measured now")
+    parser.add_argument("--show", type=Path, metavar="FILE", help="measure nothing; tables and picture of such a file")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="write tables, between the marks if it has them")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="write an SVG of the ratios")
+    return parser
+
+
+def _contenders(names: Sequence[str] | None, quick: bool) -> list[type[Server]]:
+    available = {kind.__name__.lower(): kind for kind in at_hand()}
+    if names is None:
+        return [Ottla, Kafka4] if quick and Kafka4 in available.values() else list(available.values())
+    unknown = [name for name in names if name.lower() not in available]
+    if unknown:
+        raise ValueError(f"{', '.join(unknown)} cannot take part here; those who can: {', '.join(available)}")
+    wanted = {Ottla.__name__.lower(), *(name.lower() for name in names)}
+    return [kind for name, kind in available.items() if name in wanted]
+
+
+def _measure(lines: Sequence[Line], kinds: Sequence[type[Server]], options: argparse.Namespace) -> Report:
+    rounds = options.rounds or (QUICK_ROUNDS if options.quick else FULL_ROUNDS)
+    scale = options.scale or (QUICK_SCALE if options.quick else 1.0)
+    status = Console(stderr=True)
+    earlier = Report.load(options.json) if options.update and options.json and options.json.exists() else None
+
+    def with_earlier(found: Report) -> Report:
+        return found if earlier is None else found.with_rest_of(earlier, [line.name for line in LINES])
+
+    def save(found: Report) -> None:
+        if options.json:
+            options.json.write_text(found.to_json())
+
+    with (
+        tempfile.TemporaryDirectory(prefix="ottla-bench-", dir=options.folder) as folder,
+        # It is drawn when something new is told, and not in between, where it would take time from those who work.
+        status.status("", refresh_per_second=0.001) as shown,
+    ):
+
+        def tell(text: str) -> None:
+            if status.is_terminal:
+                shown.update(text)
+            elif text.endswith("lines"):
+                status.print(text)
+
+        report = compare(lines, kinds, Path(folder), rounds, scale, tell, lambda found: save(with_earlier(found)))
+    return with_earlier(report)
+
+
+def _write(report: Report, options: argparse.Namespace) -> None:
+    if options.picture:
+        options.picture.write_text(svg(report))
+    if options.markdown:
+        tables = markdown(report)
+        if options.markdown.exists():
+            tables = into_document(options.markdown.read_text(), tables)
+        options.markdown.write_text(tables)
+
+
+def _compare_with_recorded(report: Report, console: Console) -> int:
+    if not RECORDED.exists():
+        print("nothing is recorded to compare with: --quick --record does that")
+        return 0
+    found = verdicts(Report.load(RECORDED), report)
+    table = Table("since the last recorded run", f"to {report.peer}", "to the limit")
+    for verdict in found:
+        style = "red" if verdict.is_worse else None
+        table.add_row(verdict.title, _told(verdict.to_peer), _told(verdict.to_limit), style=style)
+    console.print(table)
+    worse = [verdict.title for verdict in found if verdict.is_worse]
+    print(f"got worse: {'; '.join(worse)}" if worse else "nothing got worse")
+    return GOT_WORSE if worse else 0
+
+
+def _told(change: Change | None) -> str:
+    if change is None:
+        return "-"
+    return f"{change.factor - 1:+.0%}: {spread(change.now)}, was {spread(change.before)}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,113 @@
+"""Who may send what before it is known who they are: the gate of listeners that ask for a login.
+
+A login is a SaslHandshake, which names the mechanism, and then SaslAuthenticate requests; after a SaslHandshake of
+version 0, bare messages in frames of their own. Before it only ApiVersions is answered. A client may log in again on
+the same connection, as the same user in the same way, and has to before its session ends.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ottla.broker.exchanges import OAUTHBEARER, PLAIN, BearerExchange, MakeExchange, PlainExchange, ScramExchange
+from ottla.broker.login import SASL_HANDSHAKE, Failures, Login, Phase
+from ottla.broker.tokens import Tokens
+from ottla.broker.users import Passwords
+from ottla.cluster.credential import ScramMechanism
+from ottla.config.jaas import parse_jaas
+from ottla.net.sasl.scram import NONCE_BYTES, nonce_of
+from ottla.net.serving import Frame, Handler, Reply, ServerConnection
+from ottla.wire.errors import ErrorCode, KafkaError, ProtocolError
+
+if TYPE_CHECKING:
+    from ottla.broker.broker import Broker
+
+_HANDSHAKE_KEY = SASL_HANDSHAKE.to_bytes(2, "big")
+
+
+class Gates:
+    """The gates of all listeners that ask for a login, and what they share."""
+
+    def __init__(self, broker: "Broker", handler: Handler) -> None:
+        self._broker = broker
+        self._handler = handler
+        self._passwords = Passwords(broker.users, broker.chance)
+        self._tokens: Tokens | None = None
+
+    def handler(self, listener: str) -> Handler:
+        """What answers the frames of a listener: after a login, what answers them elsewhere."""
+        if OAUTHBEARER in enabled_mechanisms(self._broker, listener) and self._tokens is None:
+            self._tokens = Tokens(self._broker.config)
+        gate = Authenticator(self._broker, listener, self._handler, passwords=self._passwords, tokens=self._tokens)
+        return gate.handle
+
+    def close(self) -> None:
+        """Let go of threads."""
+        self._passwords.close()
+        if self._tokens is not None:
+            self._tokens.close()
+
+
+def enabled_mechanisms(broker: "Broker", listener: str) -> tuple[str, ...]:
+    """The mechanisms that a listener offers."""
+    enabled = broker.config.of_listener(listener, "sasl.enabled.mechanisms")
+    assert isinstance(enabled, tuple)
+    return enabled
+
+
+class Authenticator:
+    """The gate of one listener: lets frames through to `handler` once it is known who sends them."""
+
+    def __init__(
+        self, broker: "Broker", listener: str, handler: Handler, *, passwords: Passwords, tokens: Tokens | None
+    ) -> None:
+        config = broker.config
+        self.handler = handler
+        self.delay_s = config.connection_failed_authentication_delay_ms / 1000
+        self.clock = broker.clock
+        self.failures = Failures()
+        self.events = broker.metrics.events
+        self.users = broker.users
+        self.given_users = _given_users(broker, listener)
+        """Users and passwords that the settings give, for PLAIN."""
+        self.mechanisms: dict[str, MakeExchange] = {}
+        """How to begin a login, by the names of the mechanisms on offer."""
+        lifetime_ms = config.of_listener(listener, "connections.max.reauth.ms")
+        assert isinstance(lifetime_ms, int)
+        self.lifetime_ms = lifetime_ms
+        for name in enabled_mechanisms(broker, listener):
+            self.mechanisms[name] = _maker(broker, name, passwords, self.given_users, tokens)
+
+    def handle(self, caller: ServerConnection, frame: Frame) -> Reply:
+        """Answer a frame, or have it answered by the handler if its sender may send it."""
+        login: Login | None = caller.context
+        if login is None:
+            login = caller.context = Login(self, caller)
+        elif login.phase is Phase.DONE and frame[:2] != _HANDSHAKE_KEY:
+            if caller.active_at < login.ends_at:
+                return self.handler(caller, frame)
+            raise ProtocolError(f"the session of {caller.principal} is over, and it did not log in again")
+        return login.take(frame)
+
+
+def _maker(
+    broker: "Broker", name: str, passwords: Passwords, given: Mapping[str, str], tokens: Tokens | None
+) -> MakeExchange:
+    scram = ScramMechanism.named(name)
+    if scram is not None:
+        return lambda: ScramExchange(scram, broker.users, nonce_of(broker.chance.secret(NONCE_BYTES)))
+    if name == OAUTHBEARER:
+        assert tokens is not None
+        return lambda: BearerExchange(tokens)
+    assert name == PLAIN, f"{name} is no mechanism that configs allow"
+    return lambda: PlainExchange(passwords, given)
+
+
+def _given_users(broker: "Broker", listener: str) -> dict[str, str]:
+    text = broker.config.of_listener(listener, "sasl.jaas.config", PLAIN)
+    if text is None:
+        return {}
+    try:
+        return parse_jaas(str(text)).users
+    except ValueError as error:
+        name = f"listener.name.{listener.lower()}.plain.sasl.jaas.config"
+        raise KafkaError(ErrorCode.INVALID_CONFIG, f"{name} cannot be read: {error}") from None

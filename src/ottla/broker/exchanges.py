@@ -1,0 +1,109 @@
+"""A broker's side of each mechanism, with what it takes to check what a client says."""
+
+from collections.abc import Callable, Mapping
+from typing import Protocol
+
+from ottla.broker.tokens import TokenCheck
+from ottla.broker.users import Passwords, Users
+from ottla.cluster.credential import ScramMechanism
+from ottla.net.sasl.bearer import LAST_WORD, REFUSAL, parse_bearer
+from ottla.net.sasl.errors import SaslError
+from ottla.net.sasl.plain import parse_plain
+from ottla.net.sasl.scram_server import ScramServer
+
+PLAIN, OAUTHBEARER = "PLAIN", "OAUTHBEARER"
+
+
+class Exchange(Protocol):
+    """One login."""
+
+    @property
+    def user(self) -> str:
+        """Who the client claims to be; empty if it has not said. Who it is once the exchange is complete."""
+        ...
+
+    @property
+    def complete(self) -> bool:
+        """Whether the client has shown who it is."""
+        ...
+
+    @property
+    def expires_at_ms(self) -> int | None:
+        """When what the client has shown is good no more; None if always."""
+        ...
+
+    async def answer(self, token: bytes) -> bytes:
+        """The reply to a client's message; SaslError if the client is not who it says, or makes no sense."""
+        ...
+
+
+MakeExchange = Callable[[], Exchange]
+
+
+class PlainExchange:
+    """A name and a password."""
+
+    def __init__(self, passwords: Passwords, given: Mapping[str, str]) -> None:
+        self._passwords = passwords
+        self._given = given
+        self.user = ""
+        self.complete = False
+        self.expires_at_ms: int | None = None
+
+    async def answer(self, token: bytes) -> bytes:
+        """Nothing, if the password is right."""
+        login = parse_plain(token)
+        self.user = login.user
+        if not await self._passwords.check(login.user, login.password, self._given):
+            raise SaslError("the password is wrong")
+        self.complete = True
+        return b""
+
+
+class ScramExchange:
+    """A proof of a password."""
+
+    def __init__(self, mechanism: ScramMechanism, users: Users, nonce: str) -> None:
+        self._server = ScramServer(mechanism, lambda user: users.credential(mechanism, user), nonce)
+        self.expires_at_ms: int | None = None
+
+    @property
+    def user(self) -> str:
+        """Who the client claims to be."""
+        return self._server.user
+
+    @property
+    def complete(self) -> bool:
+        """Whether it has shown that."""
+        return self._server.complete
+
+    async def answer(self, token: bytes) -> bytes:
+        """The broker's part of the proof."""
+        return self._server.answer(token)
+
+
+class BearerExchange:
+    """A token that somebody else has signed."""
+
+    def __init__(self, tokens: TokenCheck) -> None:
+        self._tokens = tokens
+        self._failure: SaslError | None = None
+        self.user = ""
+        self.complete = False
+        self.expires_at_ms: int | None = None
+
+    async def answer(self, token: bytes) -> bytes:
+        """Nothing, if the token is good. If not, the client is told, and has one more word before it is over."""
+        if self._failure is not None:
+            raise self._failure if token == LAST_WORD else SaslError("the client goes on after its token was refused")
+        login = parse_bearer(token)
+        try:
+            bearer = await self._tokens.check(login.token)
+        except SaslError as error:
+            self._failure = error
+            return REFUSAL
+        if login.acts_as not in ("", bearer.user):
+            raise SaslError("the client asks to act as another user than its token is for")
+        self.user, self.expires_at_ms = bearer.user, bearer.expires_at_ms
+        self.complete = True
+        return b""

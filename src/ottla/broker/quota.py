@@ -1,0 +1,186 @@
+"""Quotas in force: what each client uses, over which time, and how long it has to pause when that is too much.
+
+As in Kafka, whoever is above its limit gets its reply at once, is told how long to wait, and is not read from for that
+long; and who has used less may use at once what it has saved, over `quota.window.num` windows of
+`quota.window.size.seconds` less one. Kafka measures by windows and lets go of whole ones, after which clients rush;
+here use drains evenly. Where no quota is set nothing is measured.
+"""
+
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ottla.cluster.quota import (
+    CLIENT_ID,
+    CONNECTION_CREATION_RATE,
+    CONSUMER_BYTE_RATE,
+    IP,
+    PRODUCER_BYTE_RATE,
+    REQUEST_PERCENTAGE,
+    USER,
+    QuotaEntity,
+    QuotaValues,
+)
+from ottla.meta.quotas import Alter, QuotaStore
+
+if TYPE_CHECKING:
+    from ottla.broker.request import Request
+    from ottla.ports import Clock
+
+MOST_METERS = 10_000
+"""Of all kinds; those that were not used for longest are forgotten first."""
+
+PRODUCE, FETCH = 0, 1
+
+Key = tuple[str, str, str]
+"""What is measured, the user and the client id, each empty where a quota does not tell them apart."""
+
+
+class Meter:
+    """What somebody has used and not yet made up for by waiting.
+
+    It drains at the rate that is allowed. What was saved by using less, over `span_s` at most, may be used at once.
+
+    >>> meter = Meter(span_s=10.0)
+    >>> meter.add(1000.0, 100.0, now_s=0.0)
+    0.0
+    >>> meter.add(300.0, 100.0, now_s=1.0)
+    2.0
+    """
+
+    __slots__ = ("_at_s", "_level", "_span_s")
+
+    def __init__(self, span_s: float) -> None:
+        self._span_s = span_s
+        self._level = 0.0
+        self._at_s = 0.0
+
+    def add(self, amount: float, limit: float, now_s: float) -> float:
+        """So much was used now, where so much a second is allowed; how many seconds are to be waited."""
+        self._level = self._drained(limit, now_s) + amount
+        self._at_s = now_s
+        return max(0.0, self._level / limit - self._span_s)
+
+    def is_full(self, limit: float, now_s: float) -> bool:
+        """Whether nothing may be used now."""
+        return self._drained(limit, now_s) >= limit * self._span_s
+
+    def _drained(self, limit: float, now_s: float) -> float:
+        return max(0.0, self._level - limit * (now_s - self._at_s))
+
+
+class Quotas:
+    """The limits of a cluster, and what this broker's clients use."""
+
+    def __init__(self, store: QuotaStore, clock: "Clock", *, windows: int, window_s: int) -> None:
+        self._store = store
+        self._clock = clock
+        self._window_s = float(window_s)
+        self._span_s = max(1, windows - 1) * self._window_s
+        self._limits: dict[QuotaEntity, QuotaValues] = {}
+        self._meters: OrderedDict[Key, Meter] = OrderedDict()
+        self.active = False
+        """Whether any limit is set for clients; if not, nobody needs to ask."""
+        self._of_addresses = False
+
+    @property
+    def limits(self) -> Mapping[QuotaEntity, QuotaValues]:
+        """All limits that are set."""
+        return self._limits
+
+    async def load(self) -> None:
+        """Read the limits from the store."""
+        self._set(await self._store.load())
+
+    async def alter(self, entity: QuotaEntity, alter: Alter) -> None:
+        """Change the limits of an entity; they hold from then on."""
+        altered = await self._store.alter(entity, alter)
+        limits = {**self._limits, entity: altered}
+        self._set({each: values for each, values in limits.items() if values})
+
+    def _set(self, limits: dict[QuotaEntity, QuotaValues]) -> None:
+        self._limits = limits
+        self.active = any(entity[0][0] != IP for entity in limits)
+        self._of_addresses = any(entity[0][0] == IP for entity in limits)
+
+    # Clients.
+
+    def limit(self, key: str, user: str, client_id: str) -> tuple[float, Key] | None:
+        """The limit that holds for a client, and what it is measured by; None if there is none.
+
+        The more precise one wins: what is said of a user before what is said of all, and of both before one.
+        """
+        for entity, measured in (
+            (((CLIENT_ID, client_id), (USER, user)), (key, user, client_id)),
+            (((CLIENT_ID, None), (USER, user)), (key, user, client_id)),
+            (((USER, user),), (key, user, "")),
+            (((CLIENT_ID, client_id), (USER, None)), (key, user, client_id)),
+            (((CLIENT_ID, None), (USER, None)), (key, user, client_id)),
+            (((USER, None),), (key, user, "")),
+            (((CLIENT_ID, client_id),), (key, "", client_id)),
+            (((CLIENT_ID, None),), (key, "", client_id)),
+        ):
+            found = self._limits.get(entity, {}).get(key)
+            if found is not None:
+                return found, measured
+        return None
+
+    def used(self, request: "Request", size: int, response: Any, took_s: float) -> float:
+        """A request of so many bytes was answered after so long; for how many seconds its client has to pause."""
+        now_s = self._clock.monotonic()
+        user = request.caller.principal.partition(":")[2]
+        client_id = request.client_id or ""
+        pause_s = 0.0
+        if request.api_key == PRODUCE:
+            pause_s = self._measure(PRODUCER_BYTE_RATE, user, client_id, size, now_s)
+        elif request.api_key == FETCH and response is not None:
+            pause_s = self._measure(CONSUMER_BYTE_RATE, user, client_id, _records_bytes(response), now_s)
+        # Somebody who takes all the time there is pauses for a window at most: there will be time again.
+        busy_s = self._measure(REQUEST_PERCENTAGE, user, client_id, took_s * 100, now_s)
+        return max(pause_s, min(busy_s, self._window_s))
+
+    def most_fetched(self, request: "Request") -> int | None:
+        """What one fetch may bring at most, so that it uses up no more than can be saved; None for no bound."""
+        found = self.limit(CONSUMER_BYTE_RATE, request.caller.principal.partition(":")[2], request.client_id or "")
+        return None if found is None else max(1, int(found[0] * self._span_s))
+
+    def _measure(self, key: str, user: str, client_id: str, amount: float, now_s: float) -> float:
+        found = self.limit(key, user, client_id)
+        if found is None:
+            return 0.0
+        limit, measured = found
+        return self._meter(measured).add(amount, limit, now_s)
+
+    # Addresses.
+
+    def refuses(self, host: str) -> bool:
+        """Whether an address opens connections faster than it may; counts those that it may open."""
+        if not self._of_addresses:
+            return False
+        values = self._limits.get(((IP, host),)) or self._limits.get(((IP, None),))
+        limit = None if values is None else values.get(CONNECTION_CREATION_RATE)
+        if limit is None:
+            return False
+        now_s, meter = self._clock.monotonic(), self._meter((CONNECTION_CREATION_RATE, host, ""))
+        if meter.is_full(limit, now_s):
+            return True
+        meter.add(1, limit, now_s)
+        return False
+
+    def _meter(self, key: Key) -> Meter:
+        meter = self._meters.get(key)
+        if meter is None:
+            if len(self._meters) >= MOST_METERS:
+                self._meters.popitem(last=False)
+            meter = self._meters[key] = Meter(self._span_s)
+        self._meters.move_to_end(key)
+        return meter
+
+
+def _records_bytes(response: Any) -> int:
+    return sum(
+        len(partition.records)
+        for topic in response.responses
+        for partition in topic.partitions
+        if partition.records is not None
+    )

@@ -1,0 +1,183 @@
+"""Whether a token of OAUTHBEARER is good: signed by whom the settings trust, for this cluster, and not expired."""
+
+import asyncio
+import json
+import logging
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple, Protocol
+from urllib.error import URLError
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+from ottla.config.broker import BrokerConfig
+from ottla.net.sasl.errors import SaslError
+from ottla.wire.errors import ErrorCode, KafkaError
+
+FETCH_TIMEOUT_S = 10.0
+MOST_BYTES = 1024 * 1024
+LONGEST_TOKEN = 64 * 1024
+
+_ALGORITHMS = {
+    "RSA": ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
+    "EC": ("ES256", "ES384", "ES512"),
+    "OKP": ("EdDSA",),
+}
+"""By type of key. What is signed with a shared secret, or not at all, is never good."""
+
+log = logging.getLogger("ottla.broker")
+
+
+class Key(NamedTuple):
+    """A key that tokens may be signed with."""
+
+    key: Any
+    algorithms: tuple[str, ...]
+
+
+class Bearer(NamedTuple):
+    """Whom a token speaks for, and for how long."""
+
+    user: str
+    expires_at_ms: int
+
+
+class TokenCheck(Protocol):
+    """Whatever can tell whether a token is good."""
+
+    async def check(self, token: str) -> Bearer:
+        """Whom a token speaks for; SaslError, without the token, if it is not good."""
+        ...
+
+
+class Tokens:
+    """Checks tokens against a set of keys, which is fetched in a thread, kept, and fetched again now and then."""
+
+    def __init__(self, config: BrokerConfig) -> None:
+        url = config.sasl_oauthbearer_jwks_endpoint_url
+        if url is None or urlsplit(url).scheme not in ("https", "http", "file"):
+            raise KafkaError(
+                ErrorCode.INVALID_CONFIG,
+                f"sasl.oauthbearer.jwks.endpoint.url = {url!r}: OAUTHBEARER needs the address of the keys that tokens "
+                "are signed with; give one such as https://... or file:///...",
+            )
+        try:
+            import jwt
+        except ImportError:
+            message = 'sasl.enabled.mechanisms has OAUTHBEARER, for which PyJWT is missing; pip install "ottla[oauth]"'
+            raise KafkaError(ErrorCode.INVALID_CONFIG, message) from None
+        self._jwt = jwt
+        self._url = url
+        self._refresh_s = config.sasl_oauthbearer_jwks_endpoint_refresh_ms / 1000
+        self._backoff_s = config.sasl_oauthbearer_jwks_endpoint_retry_backoff_ms / 1000
+        self._longest_backoff_s = config.sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms / 1000
+        self._audience = config.sasl_oauthbearer_expected_audience
+        self._issuer = config.sasl_oauthbearer_expected_issuer
+        self._leeway_s = config.sasl_oauthbearer_clock_skew_seconds
+        self._user_claim = config.sasl_oauthbearer_sub_claim_name
+        self._keys: Mapping[str | None, Key] = {}
+        self._lock = asyncio.Lock()
+        # One, so that strangers who try tokens take one processor at most.
+        self._thread = ThreadPoolExecutor(1, "ottla-tokens")
+        self._failures = 0
+        self._next_regular = 0.0
+        self._next_fetch = 0.0
+
+    async def check(self, token: str) -> Bearer:
+        """Whom a token speaks for; SaslError, without the token, if it is not good."""
+        if len(token) > LONGEST_TOKEN:
+            raise SaslError(f"a token of {len(token)} characters; {LONGEST_TOKEN} is the most")
+        try:
+            key_id = self._jwt.get_unverified_header(token).get("kid")
+        except self._jwt.PyJWTError as error:
+            raise SaslError(f"the token cannot be read: {error}") from None
+        key = await self._key(key_id)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, self._verified, token, key)
+
+    def close(self) -> None:
+        """Let go of the thread."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    def _verified(self, token: str, key: Key) -> Bearer:
+        try:
+            claims = self._jwt.decode(
+                token,
+                key.key,
+                algorithms=list(key.algorithms),
+                audience=self._audience,
+                issuer=self._issuer,
+                leeway=self._leeway_s,
+                options={"require": ["exp", "iat", self._user_claim], "verify_aud": self._audience is not None},
+            )
+        except self._jwt.PyJWTError as error:
+            raise SaslError(f"the token is not good: {error}") from None
+        user = claims[self._user_claim]
+        if not isinstance(user, str) or not user:
+            raise SaslError(f"the token's claim {self._user_claim!r} is no name")
+        # As long as the same token would be taken again.
+        return Bearer(user, int((claims["exp"] + self._leeway_s) * 1000))
+
+    # Keys.
+
+    async def _key(self, key_id: str | None) -> Key:
+        loop = asyncio.get_running_loop()
+        if loop.time() >= self._next_regular or (key_id not in self._keys and loop.time() >= self._next_fetch):
+            async with self._lock:
+                # Whoever waited here finds it done.
+                if loop.time() >= min(self._next_regular, self._next_fetch):
+                    await self._fetch(loop)
+        found = self._keys.get(key_id)
+        if found is None:
+            raise SaslError(
+                f"no key {key_id!r:.100} is known" if key_id else "the token does not say which key it is for"
+            )
+        return found
+
+    async def _fetch(self, loop: asyncio.AbstractEventLoop) -> None:
+        try:
+            self._keys = await asyncio.to_thread(self._read)
+        # Keys that were good a while ago still are, so it goes on with those.
+        except (OSError, ValueError, self._jwt.PyJWTError) as error:
+            reason = error.reason if isinstance(error, URLError) else error
+            log.warning("cannot get the keys for OAUTHBEARER from %s: %s", self._url, reason)
+            wait_s = min(self._backoff_s * 2**self._failures, self._longest_backoff_s)
+            self._failures = min(self._failures + 1, 30)
+            self._next_regular = self._next_fetch = loop.time() + wait_s
+            return
+        self._failures = 0
+        self._next_regular = loop.time() + self._refresh_s
+        # Not for each made-up key of a stranger.
+        self._next_fetch = loop.time() + self._longest_backoff_s
+
+    def _read(self) -> dict[str | None, Key]:
+        with urlopen(self._url, timeout=FETCH_TIMEOUT_S) as response:
+            text = response.read(MOST_BYTES + 1)
+        if len(text) > MOST_BYTES:
+            raise ValueError(f"more than {MOST_BYTES} bytes")
+        return parse_keys(json.loads(text))
+
+
+def parse_keys(document: Any) -> dict[str | None, Key]:
+    """The keys of a JWK set by id; the only one also without."""
+    from jwt import PyJWK, PyJWKError
+
+    entries = document.get("keys") if isinstance(document, dict) else None
+    if not isinstance(entries, list):
+        raise ValueError("not a JWK set, which is an object with a list `keys`")
+    keys: dict[str | None, Key] = {}
+    for entry in entries:
+        if not isinstance(entry, dict) or entry.get("use", "sig") != "sig" or entry.get("kty") not in _ALGORITHMS:
+            continue
+        try:
+            found = PyJWK(entry)
+        except PyJWKError as error:
+            log.warning("a key for OAUTHBEARER cannot be used: %s", error)
+            continue
+        # Keys of RSA do for several algorithms, unless they say for which one they are.
+        allowed = _ALGORITHMS[entry["kty"]]
+        if entry["kty"] != "RSA" or "alg" in entry:
+            allowed = tuple(one for one in allowed if one == found.algorithm_name)
+        keys[found.key_id] = Key(found.key, allowed)
+    if len(keys) == 1:
+        keys[None] = next(iter(keys.values()))
+    return keys

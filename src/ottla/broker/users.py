@@ -1,0 +1,106 @@
+"""The users of the cluster, and whether a password is right."""
+
+import asyncio
+import hmac
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from ottla.cluster.credential import LEAST_ITERATIONS, ScramCredential, ScramMechanism
+from ottla.meta.credentials import Alter, Credentials, UserCredentials
+from ottla.meta.store import MetaStore
+from ottla.net.sasl.scram import SALT_BYTES, matches
+from ottla.ports import Chance
+
+T = TypeVar("T")
+
+_NOBODY: Mapping[ScramMechanism, ScramCredential] = {}
+
+
+class Users:
+    """What is kept of users' passwords, at hand without asking the store.
+
+    Whoever asks after a user that does not exist is answered as if there were one, with a password that nobody knows:
+    strangers cannot find out who is a user.
+    """
+
+    def __init__(self, store: MetaStore, chance: Chance) -> None:
+        self._store = store
+        self._chance = chance
+        self._kept: Credentials | None = None
+        self._users: dict[str, UserCredentials] = {}
+
+    async def load(self) -> None:
+        """Read all users from the store; to be done before anybody logs in."""
+        self._kept = await Credentials.open(self._store, self._chance)
+        self._users = await self._kept.load()
+
+    @property
+    def names(self) -> list[str]:
+        """All users, in order."""
+        return sorted(self._users)
+
+    def credentials(self, user: str) -> UserCredentials:
+        """What there is of a user; nothing if there is no such user."""
+        return self._users.get(user, _NOBODY)
+
+    def credential(self, mechanism: ScramMechanism, user: str) -> ScramCredential:
+        """A user's credential for a mechanism, or one that no password fits and that looks like any other."""
+        return self.credentials(user).get(mechanism) or self._made_up(mechanism, user)
+
+    async def alter(self, user: str, alter: Alter) -> None:
+        """Change what there is of a user."""
+        assert self._kept is not None, "users are loaded before they are changed"
+        altered = await self._kept.alter(user, alter)
+        if altered:
+            self._users[user] = altered
+        else:
+            self._users.pop(user, None)
+
+    def _made_up(self, mechanism: ScramMechanism, user: str) -> ScramCredential:
+        assert self._kept is not None, "users are loaded before anybody logs in"
+        name = f"{mechanism.text}:{user}".encode(errors="surrogatepass")
+        salt, stored_key, server_key = (
+            hmac.digest(self._kept.secret, what + name, mechanism.hash_name)
+            for what in (b"salt:", b"stored:", b"server:")
+        )
+        return ScramCredential(mechanism, salt[:SALT_BYTES], stored_key, server_key, LEAST_ITERATIONS)
+
+
+class Passwords:
+    """Checks passwords that come in clear, one at a time, in a thread: it takes milliseconds, as it must.
+
+    One thread, so that strangers who try passwords take one processor at most. Whoever was right before does not stand
+    in line behind them.
+    """
+
+    def __init__(self, users: Users, chance: Chance) -> None:
+        self._users = users
+        self._key = chance.secret(32)
+        self._proven: dict[str, tuple[ScramCredential, bytes]] = {}
+        self._thread = ThreadPoolExecutor(1, "ottla-passwords")
+
+    async def check(self, user: str, password: str, given: Mapping[str, str]) -> bool:
+        """Whether this is the password of a user, who is among those that the settings give, or has credentials."""
+        credential = self._credential(user)
+        seal = hmac.digest(self._key, password.encode(errors="surrogatepass"), "sha256")
+        known, proof = self._proven.get(user, (None, b""))
+        if known == credential and hmac.compare_digest(proof, seal):
+            return True
+        is_given = user in given and hmac.compare_digest(given[user].encode(), password.encode(errors="surrogatepass"))
+        # Also where the answer is known by now, so that it takes as long.
+        is_kept = await self._run(credential, password)
+        if is_given or is_kept:
+            self._proven[user] = (credential, seal)
+        return is_given or is_kept
+
+    def _credential(self, user: str) -> ScramCredential:
+        found = self._users.credentials(user)
+        return next(iter(found.values()), None) or self._users.credential(ScramMechanism.SCRAM_SHA_256, user)
+
+    async def _run(self, credential: ScramCredential, password: str) -> bool:
+        return await asyncio.get_running_loop().run_in_executor(self._thread, matches, credential, password)
+
+    def close(self) -> None:
+        """Let go of the thread."""
+        self._thread.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,179 @@
+"""Where clients come in that have to speak TLS: they are counted when they come, and served after the handshake.
+
+A stranger who never finishes his handshake, or sends garbage, costs a socket for a few seconds. Event loops offer to do
+all of this, but would count nobody before the handshake, tell nobody why it failed, and keep the context that they were
+started with.
+"""
+
+import asyncio
+import logging
+import socket
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from ottla.net.principals import PrincipalRules, subject_name
+from ottla.net.serving import ANONYMOUS, ServerConnection
+from ottla.net.tls import Reloading, alert_of
+from ottla.net.tls_errors import handshake_trouble
+
+HANDSHAKE_SECONDS = 10.0
+GOODBYE_SECONDS = 5.0
+"""How long a peer may take over the handshake, and over the words that end a connection."""
+
+MOST_HANDSHAKES = 256
+"""Handshakes at one time; asyncio keeps a quarter of a megabyte for each. Beyond that the oldest is given up: honest
+clients need milliseconds."""
+
+OUT_OF_FILES_SECONDS = 1.0
+REPORT_SECONDS = 10.0
+REPORTS = 10
+"""How many failures are logged one by one in such a time."""
+
+log = logging.getLogger(__name__)
+
+
+class ListenerTls:
+    """What a listener needs to speak TLS: a context, which may change while it listens, and rules for users' names."""
+
+    def __init__(self, context: Reloading, rules: PrincipalRules, *, names_users: bool = True) -> None:
+        self.context = context
+        self.rules = rules
+        self._names_users = names_users
+
+    def principal(self, transport: asyncio.BaseTransport) -> str | None:
+        """Who a client is by its certificate; None if no rule says."""
+        tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
+        certificate = tls.getpeercert(binary_form=True) if tls is not None and self._names_users else None
+        if certificate is None:
+            return ANONYMOUS
+        user = self.rules.user(subject_name(certificate))
+        return None if user is None else f"User:{user}"
+
+
+@dataclass(slots=True)
+class _Visitor:
+    """Somebody who is about to come in."""
+
+    socket: socket.socket
+    host: str
+    peer: str
+    is_begun: bool = False
+    connection: ServerConnection | None = None
+
+    @property
+    def is_in(self) -> bool:
+        """Whether the handshake was finished, so that the listener looks after the connection."""
+        return self.connection is not None and self.connection.peer != ""
+
+
+class Doorway:
+    """A listening socket whose clients have to speak TLS."""
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        connection: Callable[[], ServerConnection],
+        tls: ListenerTls,
+        admit: Callable[[str, str], bool],
+        leave: Callable[[str], None],
+    ) -> None:
+        self._socket = listening
+        self._connection = connection
+        self._tls = tls
+        self._admit = admit
+        self._leave = leave
+        self._loop = asyncio.get_running_loop()
+        self._handshakes: dict[asyncio.Task[None], _Visitor] = {}
+        self._accepting: asyncio.Task[None] | None = None
+        self._reports = 0
+        self._reports_since = self._loop.time()
+
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        found: int = self._socket.getsockname()[1]
+        return found
+
+    @property
+    def handshake_count(self) -> int:
+        """How many clients are about to come in."""
+        return len(self._handshakes)
+
+    def open(self) -> None:
+        """Begin to accept."""
+        self._accepting = self._loop.create_task(self._accept())
+
+    async def close(self) -> None:
+        """Accept nobody more, and give up the handshakes that are under way."""
+        tasks = [task for task in (self._accepting, *self._handshakes) if task is not None]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        self._socket.close()
+
+    async def _accept(self) -> None:
+        while True:
+            try:
+                client, address = await self._loop.sock_accept(self._socket)
+            except OSError as error:
+                log.error("cannot accept connections for now: %s", error.strerror or error)
+                await asyncio.sleep(OUT_OF_FILES_SECONDS)
+                continue
+            host, peer = str(address[0]), f"{address[0]}:{address[1]}"
+            if not self._admit(host, peer):
+                client.close()
+                continue
+            visitor = _Visitor(client, host, peer)
+            task = self._loop.create_task(self._shake_hands(visitor))
+            self._handshakes[task] = visitor
+            task.add_done_callback(self._ended)
+            if len(self._handshakes) > MOST_HANDSHAKES:
+                next(iter(self._handshakes)).cancel()
+
+    def _ended(self, task: "asyncio.Task[None]") -> None:
+        visitor = self._handshakes.pop(task)
+        if not visitor.is_in:
+            self._leave(visitor.host)
+        if not visitor.is_begun:
+            # It was given up before its first step.
+            visitor.socket.close()
+
+    async def _shake_hands(self, visitor: _Visitor) -> None:
+        try:
+            # The event loop closes its own before the client can be told.
+            told = visitor.socket.dup()
+        except OSError as error:
+            self._report(visitor.peer, error)
+            return
+        visitor.is_begun = True
+
+        def connection() -> ServerConnection:
+            made = visitor.connection = self._connection()
+            return made
+
+        try:
+            await self._loop.connect_accepted_socket(
+                connection,
+                visitor.socket,
+                ssl=self._tls.context.context,
+                ssl_handshake_timeout=HANDSHAKE_SECONDS,
+                ssl_shutdown_timeout=GOODBYE_SECONDS,
+            )
+        except OSError as error:
+            with suppress(OSError):
+                told.send(alert_of(error))
+            self._report(visitor.peer, error)
+        finally:
+            told.close()
+
+    def _report(self, peer: str, error: OSError) -> None:
+        now = self._loop.time()
+        if now - self._reports_since > REPORT_SECONDS:
+            if self._reports > REPORTS:
+                log.warning("%d more clients failed the TLS handshake", self._reports - REPORTS)
+            self._reports, self._reports_since = 0, now
+        self._reports += 1
+        if self._reports <= REPORTS:
+            log.warning("closing the connection from %s: %s", peer, handshake_trouble(error))

@@ -1,0 +1,1 @@
+"""SASL: who a client is. Both sides of each mechanism, without sockets."""

@@ -1,0 +1,6 @@
+"""What goes wrong in an exchange."""
+
+
+class SaslError(Exception):
+    """An exchange cannot go on. The message says why, for this side's log or user: it holds no secret, but is not for
+    the peer, whom it would tell which users there are."""

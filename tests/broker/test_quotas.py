@@ -1,0 +1,172 @@
+"""Quotas on a broker, with librdkafka as the client that wants more than it may."""
+
+import asyncio
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+
+import confluent_kafka
+import pytest
+
+from ottla.client.admin import Admin, ClientQuotaEntity, QuotaDefault
+from ottla.net import Connection
+from ottla.testing import TestBroker
+from ottla.wire.api.metadata import MetadataRequest
+
+BYTES_A_SECOND = 400_000.0
+WINDOWS = 2
+SECONDS = 8.0
+
+
+@pytest.fixture
+def broker() -> Iterator[TestBroker]:
+    # Fewer windows than usual, so that what may be used at once at the start is soon over.
+    with TestBroker({"quota.window.num": str(WINDOWS)}) as running:
+        yield running
+
+
+def _administer(broker: TestBroker, work: Callable[[Admin], Any]) -> Any:
+    async def connected() -> Any:
+        async with Admin(broker.bootstrap_servers, client_id="admin") as admin:
+            return await work(admin)
+
+    return asyncio.run(connected())
+
+
+def _limit(broker: TestBroker, entity: ClientQuotaEntity, **limits: float | None) -> None:
+    _administer(broker, lambda admin: admin.alter_client_quotas({entity: limits}))
+
+
+def _rate(marks: list[tuple[float, int]]) -> float:
+    """Bytes a second from the second half on: the first is that of the start."""
+    start = next(index for index, (at, _) in enumerate(marks) if at > marks[0][0] + SECONDS / 2)
+    seconds = marks[-1][0] - marks[start][0]
+    return sum(size for _, size in marks[start + 1 :]) / seconds
+
+
+def test_a_producer_writes_as_much_as_it_may_and_others_are_not_slowed(broker: TestBroker) -> None:
+    _limit(broker, ClientQuotaEntity(client_id="limited"), producer_byte_rate=BYTES_A_SECOND)
+    address = {"bootstrap.servers": broker.bootstrap_servers}
+    delivered: list[tuple[float, int]] = []
+    throttled: list[float] = []
+    limited = confluent_kafka.Producer(
+        {**address, "client.id": "limited", "throttle_cb": lambda event: throttled.append(event.throttle_time)}
+    )
+    free = confluent_kafka.Producer({**address, "client.id": "free", "linger.ms": 0})
+    round_trips: list[float] = []
+
+    def on_delivery(error: Any, message: Any) -> None:
+        assert error is None
+        delivered.append((time.monotonic(), len(message.value())))
+
+    begun = time.monotonic()
+    while time.monotonic() < begun + SECONDS:
+        while len(limited) < 40:
+            limited.produce("limited", bytes(1000), on_delivery=on_delivery)
+        limited.poll(0.02)
+        sent = time.monotonic()
+        free.produce("free", b"one")
+        assert free.flush(30) == 0
+        round_trips.append(time.monotonic() - sent)
+    limited.purge()
+    limited.poll(0)
+    # A record of 1000 bytes takes a little more than that in a batch.
+    assert _rate(delivered[:-1]) == pytest.approx(BYTES_A_SECOND, rel=0.1)
+    assert max(throttled) > 0
+    assert sorted(round_trips)[len(round_trips) // 2] < 0.1
+
+
+def test_a_consumer_reads_as_much_as_it_may(broker: TestBroker) -> None:
+    # Small batches: the last one of a fetch is cut off at its limit, and readers throw it away and fetch it again.
+    producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers, "batch.num.messages": 1})
+    for _ in range(int(BYTES_A_SECOND * (SECONDS + WINDOWS + 3) / 4000)):
+        producer.produce("topic", bytes(4000))
+    assert producer.flush(60) == 0
+    _limit(broker, ClientQuotaEntity(user="ANONYMOUS"), consumer_byte_rate=BYTES_A_SECOND)
+    settings = {"group.id": "g", "fetch.message.max.bytes": 100_000}
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": broker.bootstrap_servers, **settings})
+    consumer.assign([confluent_kafka.TopicPartition("topic", 0, 0)])
+    marks: list[tuple[float, int]] = []
+    begun = time.monotonic()
+    while time.monotonic() < begun + SECONDS:
+        size = sum(len(message.value() or b"") for message in consumer.consume(100, 0.05))
+        marks.append((time.monotonic(), size))
+    consumer.close()
+    assert _rate(marks) == pytest.approx(BYTES_A_SECOND, rel=0.1)
+
+
+def test_a_client_that_takes_all_the_time_is_held_to_its_share(broker: TestBroker) -> None:
+    anybody = ClientQuotaEntity(client_id=QuotaDefault.DEFAULT)
+    _limit(broker, anybody, request_percentage=2.0)
+    throttled: list[int] = []
+
+    async def story() -> None:
+        host, port = broker.bootstrap_servers.split(":")
+        connection = await Connection.open(host, int(port), client_id="greedy")
+        deadline = time.monotonic() + 30
+        while not throttled or max(throttled) == 0:
+            response = await connection.request(MetadataRequest(topics=None))
+            throttled.append(response.throttle_time_ms)
+            assert time.monotonic() < deadline
+        told_s, sent = max(throttled) / 1000, time.monotonic()
+        await connection.request(MetadataRequest(topics=None))
+        # Whatever a client makes of it, it is not listened to for so long.
+        assert time.monotonic() - sent >= told_s * 0.9
+        await connection.close()
+
+    asyncio.run(story())
+    assert max(throttled) <= 1001, "one window, since then there is time again"
+
+
+def test_a_quota_that_is_removed_holds_nobody_back(broker: TestBroker) -> None:
+    everybody = ClientQuotaEntity(user=QuotaDefault.DEFAULT)
+    _limit(broker, everybody, producer_byte_rate=10.0)
+    _limit(broker, everybody, producer_byte_rate=None)
+    throttled: list[float] = []
+    producer = confluent_kafka.Producer(
+        {
+            "bootstrap.servers": broker.bootstrap_servers,
+            "throttle_cb": lambda event: throttled.append(event.throttle_time),
+        }
+    )
+    producer.produce("topic", bytes(100_000))
+    assert producer.flush(30) == 0
+    producer.poll(0)
+    assert throttled == []
+
+
+def test_quotas_survive_a_restart(broker: TestBroker) -> None:
+    alice = ClientQuotaEntity(user="alice", client_id="app")
+    _limit(broker, alice, consumer_byte_rate=1234.5)
+    broker.stop()
+    broker.start()
+    assert _administer(broker, lambda admin: admin.describe_client_quotas()) == {alice: {"consumer_byte_rate": 1234.5}}
+
+
+def test_a_broker_stops_without_waiting_for_those_who_are_held_back(broker: TestBroker) -> None:
+    _limit(broker, ClientQuotaEntity(client_id="limited"), producer_byte_rate=1.0)
+    producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers, "client.id": "limited"})
+    producer.produce("topic", bytes(10_000))
+    assert producer.flush(30) == 0
+    stopped = threading.Thread(target=broker.stop)
+    begun = time.monotonic()
+    stopped.start()
+    stopped.join(30)
+    assert time.monotonic() - begun < 10
+
+
+def test_an_address_connects_no_more_often_than_it_may(broker: TestBroker) -> None:
+    _limit(broker, ClientQuotaEntity(ip="127.0.0.1"), connection_creation_rate=2.0)
+    host, port = broker.bootstrap_servers.split(":")
+    with ExitStack() as stack:
+        opened = [stack.enter_context(socket.create_connection((host, int(port)), timeout=30)) for _ in range(20)]
+        waited: list[socket.socket] = []
+        deadline = time.monotonic() + 30
+        while len(waited) < 10 and time.monotonic() < deadline:
+            # A connection can be read from once the broker has closed it.
+            waited = select.select(opened, [], [], 0.1)[0]
+        assert 10 <= len(waited) < 20

@@ -1,0 +1,209 @@
+"""Tokens of OAUTHBEARER against a set of keys: what is good, and everything that is not."""
+
+import asyncio
+import hmac
+import json
+import time
+from collections.abc import Callable, Coroutine
+from pathlib import Path
+from typing import Any
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
+from jwt.utils import base64url_encode
+
+from ottla.broker.tokens import LONGEST_TOKEN, Bearer, Tokens, parse_keys
+from ottla.config.broker import BrokerConfig
+from ottla.net.sasl.errors import SaslError
+from ottla.wire.errors import KafkaError
+
+EC_KEY = ec.generate_private_key(ec.SECP256R1())
+OTHER_EC_KEY = ec.generate_private_key(ec.SECP256R1())
+RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+ED_KEY = ed25519.Ed25519PrivateKey.generate()
+
+
+def key_set(**keys: Any) -> dict[str, Any]:
+    """A JWK set of public keys by their ids."""
+    found = []
+    for name, key in keys.items():
+        kind: Any = OKPAlgorithm
+        if isinstance(key, ec.EllipticCurvePrivateKey):
+            kind = ECAlgorithm
+        elif isinstance(key, rsa.RSAPrivateKey):
+            kind = RSAAlgorithm
+        found.append({**json.loads(kind.to_jwk(key.public_key())), "kid": name})
+    return {"keys": found}
+
+
+def token(key: Any = EC_KEY, algorithm: str = "ES256", key_id: str | None = "one", **claims: Any) -> str:
+    now = int(time.time())
+    body = {"sub": "alice", "aud": "ottla", "iss": "us", "iat": now, "exp": now + 300, **claims}
+    headers = {} if key_id is None else {"kid": key_id}
+    return jwt.encode({name: value for name, value in body.items() if value is not None}, key, algorithm, headers)
+
+
+def write_keys(folder: Path, document: Any) -> str:
+    file = folder / "keys.json"
+    file.write_text(json.dumps(document))
+    return file.as_uri()
+
+
+def run(url: str, story: Callable[[Tokens], Coroutine[Any, Any, Any]], **settings: str) -> Any:
+    async def main() -> Any:
+        tokens = Tokens(
+            BrokerConfig(
+                {
+                    "sasl.oauthbearer.jwks.endpoint.url": url,
+                    **{f"sasl.oauthbearer.{name.replace('_', '.')}": value for name, value in settings.items()},
+                }
+            )
+        )
+        try:
+            return await story(tokens)
+        finally:
+            tokens.close()
+
+    return asyncio.run(main())
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return write_keys(tmp_path, key_set(one=EC_KEY, two=RSA_KEY, three=ED_KEY))
+
+
+@pytest.mark.parametrize(
+    ("key", "algorithm", "key_id"),
+    [(EC_KEY, "ES256", "one"), (RSA_KEY, "RS256", "two"), (RSA_KEY, "PS512", "two"), (ED_KEY, "EdDSA", "three")],
+)
+def test_a_good_token_names_its_user_and_its_end(url: str, key: Any, algorithm: str, key_id: str) -> None:
+    end = int(time.time()) + 100
+    found = run(url, lambda tokens: tokens.check(token(key, algorithm, key_id, exp=end)), clock_skew_seconds="5")
+    assert found == Bearer("alice", (end + 5) * 1000)
+
+
+@pytest.mark.parametrize(
+    ("bad", "complaint"),
+    [
+        (token(OTHER_EC_KEY), "Signature verification failed"),
+        (token(key_id="made-up"), "no key 'made-up'"),
+        (token(key_id=None), "which key"),
+        (token(exp=int(time.time()) - 60), "expired"),
+        (token(exp=None), "exp"),
+        (token(iat=None), "iat"),
+        (token(iat=int(time.time()) + 600), "not yet valid"),
+        (token(nbf=int(time.time()) + 600), "not yet valid"),
+        (token(sub=None), "sub"),
+        (token(sub=""), "sub"),
+        (token(aud="others"), "udience"),
+        (token(aud=None), "aud"),
+        (token(iss="others"), "ssuer"),
+        (jwt.encode({"sub": "alice"}, "", "none", {"kid": "one"}), "not good"),
+        (jwt.encode({"sub": "alice"}, "x" * 64, "HS256", {"kid": "one"}), "not good"),
+        ("", "cannot be read"),
+        ("abc", "cannot be read"),
+        ("a.b.c", "cannot be read"),
+        ("x" * (LONGEST_TOKEN + 1), "characters"),
+    ],
+)
+def test_what_is_not_good_is_refused_and_the_reason_does_not_repeat_it(url: str, bad: str, complaint: str) -> None:
+    with pytest.raises(SaslError, match=complaint) as refused:
+        run(
+            url,
+            lambda tokens: tokens.check(bad),
+            expected_audience="ottla",
+            expected_issuer="us",
+            clock_skew_seconds="30",
+        )
+    assert not bad or bad not in str(refused.value)
+
+
+def test_audience_and_issuer_are_as_the_settings_say(url: str) -> None:
+    good = token(aud=["others", "ottla"])
+    assert (
+        run(url, lambda tokens: tokens.check(good), expected_audience="x,ottla", expected_issuer="us").user == "alice"
+    )
+
+
+def test_the_user_may_be_in_another_claim(url: str) -> None:
+    good = token(azp="service")
+    assert run(url, lambda tokens: tokens.check(good), sub_claim_name="azp").user == "service"
+
+
+def test_a_public_key_is_no_shared_secret(url: str) -> None:
+    """The trick with which a library is led to check a signature by a hash that takes the public key for a secret."""
+    public = EC_KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    parts = ({"alg": "HS256", "kid": "one"}, {"sub": "root", "iat": 0, "exp": 2**40})
+    signed = b".".join(base64url_encode(json.dumps(part).encode()) for part in parts)
+    forged = signed + b"." + base64url_encode(hmac.digest(public, signed, "sha256"))
+    with pytest.raises(SaslError, match="alg value is not allowed"):
+        run(url, lambda tokens: tokens.check(forged.decode()))
+
+
+def test_shared_secrets_and_keys_for_encryption_are_not_taken_from_a_set() -> None:
+    document = key_set(one=EC_KEY, two=RSA_KEY)
+    document["keys"][1]["use"] = "enc"
+    document["keys"].append({"kty": "oct", "k": "c2VjcmV0", "kid": "three"})
+    assert set(parse_keys(document)) == {"one", None}
+
+
+def test_a_new_key_is_found_when_a_token_needs_it(tmp_path: Path) -> None:
+    url = write_keys(tmp_path, key_set(one=EC_KEY))
+
+    async def story(tokens: Tokens) -> None:
+        await tokens.check(token())
+        write_keys(tmp_path, key_set(one=EC_KEY, new=OTHER_EC_KEY))
+        deadline = asyncio.get_running_loop().time() + 10
+        while True:
+            try:
+                assert (await tokens.check(token(OTHER_EC_KEY, key_id="new"))).user == "alice"
+                return
+            except SaslError:
+                assert asyncio.get_running_loop().time() < deadline
+                await asyncio.sleep(0.01)
+
+    run(url, story, jwks_endpoint_retry_backoff_max_ms="50")
+
+
+def test_keys_that_cannot_be_had_are_told_in_the_log_and_those_that_were_had_stay_good(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = write_keys(tmp_path, key_set(one=EC_KEY))
+
+    async def story(tokens: Tokens) -> None:
+        await tokens.check(token())
+        (tmp_path / "keys.json").write_text("{")
+        await asyncio.sleep(0.02)
+        await tokens.check(token())
+
+    run(url, story, jwks_endpoint_refresh_ms="1")
+    assert "cannot get the keys for OAUTHBEARER" in caplog.text
+
+
+def test_made_up_keys_do_not_have_the_set_fetched_each_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = write_keys(tmp_path, key_set(one=EC_KEY))
+    reads = []
+    original = Tokens._read
+
+    def counted(self: Tokens) -> Any:
+        reads.append(1)
+        return original(self)
+
+    monkeypatch.setattr(Tokens, "_read", counted)
+
+    async def story(tokens: Tokens) -> None:
+        for number in range(50):
+            with pytest.raises(SaslError):
+                await tokens.check(token(key_id=f"made-up-{number}"))
+
+    run(url, story)
+    assert len(reads) == 1
+
+
+@pytest.mark.parametrize("url", ["", "keys.json", "ftp://keys"])
+def test_a_broker_does_not_start_without_an_address_of_keys(url: str) -> None:
+    with pytest.raises(KafkaError, match=r"sasl\.oauthbearer\.jwks\.endpoint\.url"):
+        Tokens(BrokerConfig({"sasl.oauthbearer.jwks.endpoint.url": url}))

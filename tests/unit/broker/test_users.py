@@ -1,0 +1,103 @@
+"""Users: what is kept of them, and what a stranger can find out."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from ottla.broker.users import Passwords, Users
+from ottla.cluster.credential import ScramMechanism
+from ottla.meta.memory import open_memory
+from ottla.net.sasl.scram import make_credential
+from ottla.ports import SystemChance
+
+SHA_256, SHA_512 = ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512
+
+
+async def add(users: Users, name: str, password: str, mechanism: ScramMechanism = SHA_256) -> None:
+    credential = make_credential(mechanism, password, b"0123456789abcdef", 4096)
+    await users.alter(name, lambda before: {**before, mechanism: credential})
+
+
+def run(story: Callable[[Users, Passwords], Coroutine[Any, Any, None]]) -> None:
+    async def main() -> None:
+        users = Users(open_memory().connect(), SystemChance())
+        await users.load()
+        passwords = Passwords(users, SystemChance())
+        try:
+            await story(users, passwords)
+        finally:
+            passwords.close()
+
+    asyncio.run(main())
+
+
+def test_users_are_there_again_after_a_restart() -> None:
+    async def main() -> None:
+        home = open_memory()
+        users = Users(home.connect(), SystemChance())
+        await users.load()
+        await add(users, "a/b", "one")
+        await add(users, "..", "two", SHA_512)
+        await users.alter("..", lambda before: {})
+        again = Users(home.connect(), SystemChance())
+        await again.load()
+        assert again.names == ["a/b"]
+        assert again.credential(SHA_256, "a/b") == users.credential(SHA_256, "a/b")
+        # What is made up is the same as well: otherwise it could be told by waiting for a restart.
+        assert again.credential(SHA_256, "nobody") == users.credential(SHA_256, "nobody")
+
+    asyncio.run(main())
+
+
+def test_a_user_who_does_not_exist_looks_like_any_other() -> None:
+    async def story(users: Users, passwords: Passwords) -> None:
+        await add(users, "alice", "wonder")
+        real, made_up = users.credential(SHA_256, "alice"), users.credential(SHA_256, "nobody")
+        assert (len(made_up.salt), made_up.iterations) == (len(real.salt), real.iterations)
+        assert len(made_up.stored_key) == len(real.stored_key)
+        assert users.credential(SHA_256, "somebody").salt != made_up.salt
+        assert users.credential(SHA_512, "nobody").salt != made_up.salt
+        assert users.names == ["alice"]
+
+    run(story)
+
+
+def test_passwords_are_those_of_credentials_or_of_settings() -> None:
+    async def story(users: Users, passwords: Passwords) -> None:
+        given = {"bob": "builder"}
+        await add(users, "alice", "wonder", SHA_512)
+        for _ in range(2):
+            assert await passwords.check("alice", "wonder", given)
+            assert await passwords.check("bob", "builder", given)
+            assert not await passwords.check("alice", "builder", given)
+            assert not await passwords.check("bob", "wonder", given)
+            assert not await passwords.check("nobody", "", given)
+            assert not await passwords.check("nobody", "wonder", given)
+
+    run(story)
+
+
+def test_a_changed_password_and_a_deleted_user_count_at_once() -> None:
+    async def story(users: Users, passwords: Passwords) -> None:
+        await add(users, "alice", "wonder")
+        assert await passwords.check("alice", "wonder", {})
+        await add(users, "alice", "other")
+        assert not await passwords.check("alice", "wonder", {})
+        assert await passwords.check("alice", "other", {})
+        await users.alter("alice", lambda before: {})
+        assert not await passwords.check("alice", "other", {})
+
+    run(story)
+
+
+def test_whoever_was_right_before_does_not_wait_behind_those_who_guess() -> None:
+    async def story(users: Users, passwords: Passwords) -> None:
+        await add(users, "alice", "wonder")
+        assert await passwords.check("alice", "wonder", {})
+        guesses = [asyncio.ensure_future(passwords.check("alice", f"guess {n}", {})) for n in range(50)]
+        await asyncio.sleep(0)
+        assert await passwords.check("alice", "wonder", {})
+        assert not any(guess.done() for guess in guesses[1:])
+        assert not any(await asyncio.gather(*guesses))
+
+    run(story)

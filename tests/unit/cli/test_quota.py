@@ -1,0 +1,63 @@
+"""`ottla quota`: what it sets, removes, lists and refuses."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from typer import Typer
+from typer.testing import CliRunner, Result
+
+from ottla.cli.commands import register
+from ottla.testing import TestBroker
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[TestBroker]:
+    with TestBroker() as running:
+        yield running
+
+
+def _quota(server: TestBroker, *words: str) -> Result:
+    app = Typer()
+    register(app)
+    return CliRunner().invoke(app, ["quota", *words, "--bootstrap", server.bootstrap_servers])
+
+
+def test_quotas_are_set_listed_and_removed(server: TestBroker) -> None:
+    assert _quota(server, "list").output == "there are no quotas\n"
+    assert _quota(server, "set", "--user", "alice", "--client-id-default", "--produce", "1e6").exit_code == 0
+    assert _quota(server, "set", "--ip", "10.0.0.1", "--connection-rate", "5").exit_code == 0
+    listed = json.loads(_quota(server, "list", "--json").stdout)
+    assert listed == [
+        {"entity": {"client-id": None, "user": "alice"}, "quotas": {"producer_byte_rate": 1e6}},
+        {"entity": {"ip": "10.0.0.1"}, "quotas": {"connection_creation_rate": 5.0}},
+    ]
+    table = _quota(server, "list").stdout
+    assert "client-id (default), user 'alice'" in table
+    assert "1,000,000" in table
+    for words in (["--user", "alice", "--client-id-default"], ["--ip", "10.0.0.1"]):
+        assert _quota(server, "remove", *words).exit_code == 0
+    assert _quota(server, "list").output == "there are no quotas\n"
+    assert "there are no quotas of user 'alice'" in _quota(server, "remove", "--user", "alice").output
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["set", "--user", "alice"], "say what to limit"),
+        (["set", "--produce", "5"], "for a user, a client-id, both, or an ip"),
+        (["set", "--user", "a", "--user-default", "--produce", "5"], "two different things"),
+        (["set", "--ip", "here", "--connection-rate", "5"], "is no address"),
+        (["remove", "--user", "a", "--ip", "10.0.0.1"], "both, or an ip"),
+    ],
+)
+def test_mistakes_are_said_before_anything_is_sent(server: TestBroker, words: list[str], complaint: str) -> None:
+    result = _quota(server, *words)
+    assert result.exit_code == 2
+    assert complaint in " ".join(result.output.replace("│", " ").split())
+
+
+def test_what_the_broker_refuses_is_an_error(server: TestBroker) -> None:
+    result = _quota(server, "set", "--user", "alice", "--connection-rate", "5")
+    assert result.exit_code == 1
+    assert "there is no quota 'connection_creation_rate' for a user" in result.output
