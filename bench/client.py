@@ -2,7 +2,8 @@
 
 Records a second, produced and consumed, as objects and as Arrow columns, and what a single send takes. Contenders take
 turns, round after round, each in a process of its own; what counts is the ratio within a round. Settings are the same
-for all: acks=all, idempotent, no compression, batches of up to 256 KB, a topic with four partitions.
+for all: acks=all, idempotent, no compression, batches of up to 256 KB, a topic with four partitions. Those that run in
+an event loop, this client and aiokafka, have uvloop's; a single send is shown with asyncio's own as well.
 """
 
 import argparse
@@ -96,9 +97,9 @@ class Bench:
         self.work("confluent", "produce", name, count, size)
         return name
 
-    def work(self, library: str, task: str, topic: str, count: int, size: int) -> list[float]:
+    def work(self, library: str, task: str, topic: str, count: int, size: int, loop: str = "uvloop") -> list[float]:
         """Have a contender do something in a process of its own; seconds, one or many."""
-        command = [sys.executable, "-m", "bench.client_work", library, task, self._address, topic]
+        command = [sys.executable, "-m", "bench.client_work", loop, library, task, self._address, topic]
         done = subprocess.run(
             [*command, str(count), str(size)], capture_output=True, text=True, timeout=TIMEOUT_S, check=False
         )
@@ -153,12 +154,14 @@ def measure_rates(bench: Bench, task: str, size: int, rounds: int, scale: float,
 
 def measure_latencies(bench: Bench, rounds: int, progress: Progress) -> list[Latency]:
     """One record at a time, waited for."""
-    found: dict[str, list[list[float]]] = {library: [] for library in LIBRARIES}
-    bar = progress.add_task("latency", total=rounds * len(LIBRARIES))
+    contenders = [(library, library, "uvloop") for library in LIBRARIES]
+    contenders += [(f"{library}, asyncio's loop", library, "asyncio") for library in ("ottla", "aiokafka")]
+    found: dict[str, list[list[float]]] = {name: [] for name, _, _ in contenders}
+    bar = progress.add_task("latency", total=rounds * len(contenders))
     topic = bench.new_topic()
     for number in range(rounds):
-        for library in LIBRARIES if number % 2 == 0 else LIBRARIES[::-1]:
-            found[library].append(sorted(bench.work(library, "latency", topic, LATENCIES, 100)))
+        for name, library, loop in contenders if number % 2 == 0 else contenders[::-1]:
+            found[name].append(sorted(bench.work(library, "latency", topic, LATENCIES, 100, loop)))
             progress.advance(bar)
 
     def percentile(runs: list[list[float]], share: float) -> float:

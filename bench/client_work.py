@@ -1,15 +1,20 @@
 """One piece of work with one client library, in a process of its own: what `bench.client` has its contenders do.
 
-`python -m bench.client_work LIBRARY TASK ADDRESS TOPIC COUNT SIZE` prints seconds, one or many, as JSON. What counts is
-the work alone: imports, connecting and the first record of a topic come before it.
+`python -m bench.client_work LOOP LIBRARY TASK ADDRESS TOPIC COUNT SIZE` prints seconds, one or many, as JSON. What
+counts is the work alone: imports, connecting and the first record of a topic come before it. LOOP is the event loop of
+those libraries that have one, uvloop or asyncio.
 """
 
 import asyncio
 import json
 import sys
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
+
+import uvloop
+
+T = TypeVar("T")
 
 BATCH_BYTES = 256 * 1024
 LINGER_MS = 5
@@ -22,6 +27,11 @@ POLL_RECORDS = 10_000
 def value_of(size: int) -> bytes:
     """A value that is not all the same byte."""
     return (bytes(range(33, 127)) * (size // 94 + 1))[:size]
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run it in the event loop that the command names."""
+    return uvloop.run(work) if sys.argv[1] == "uvloop" else asyncio.run(work)
 
 
 # ---- confluent-kafka ----
@@ -128,7 +138,7 @@ def aiokafka_produce(address: str, topic: str, count: int, size: int) -> float:
         await producer.stop()
         return elapsed
 
-    return asyncio.run(work())
+    return run(work())
 
 
 def aiokafka_latency(address: str, topic: str, count: int, size: int) -> list[float]:
@@ -142,7 +152,7 @@ def aiokafka_latency(address: str, topic: str, count: int, size: int) -> list[fl
         await producer.stop()
         return found
 
-    return asyncio.run(work())
+    return run(work())
 
 
 def aiokafka_consume(address: str, topic: str, count: int, size: int) -> float:
@@ -165,7 +175,7 @@ def aiokafka_consume(address: str, topic: str, count: int, size: int) -> float:
         await consumer.stop()
         return elapsed
 
-    return asyncio.run(work())
+    return run(work())
 
 
 # ---- kafka-python ----
@@ -244,7 +254,7 @@ def ottla_produce(address: str, topic: str, count: int, size: int) -> float:
             await producer.flush()
             return time.perf_counter() - started
 
-    return asyncio.run(work())
+    return run(work())
 
 
 def ottla_latency(address: str, topic: str, count: int, size: int) -> list[float]:
@@ -255,7 +265,7 @@ def ottla_latency(address: str, topic: str, count: int, size: int) -> list[float
             value = value_of(size)
             return await async_latencies(lambda: producer.send_and_wait(topic, value), count)
 
-    return asyncio.run(work())
+    return run(work())
 
 
 def ottla_consume(address: str, topic: str, count: int, size: int) -> float:
@@ -274,7 +284,7 @@ def ottla_consume(address: str, topic: str, count: int, size: int) -> float:
                         total += len(record.value) == size
             return time.perf_counter() - started
 
-    return asyncio.run(work())
+    return run(work())
 
 
 def ottla_iterate(address: str, topic: str, count: int, size: int) -> float:
@@ -291,7 +301,7 @@ def ottla_iterate(address: str, topic: str, count: int, size: int) -> float:
                     break
             return time.perf_counter() - started
 
-    return asyncio.run(work())
+    return run(work())
 
 
 def ottla_send_arrow(address: str, topic: str, count: int, size: int) -> float:
@@ -312,7 +322,7 @@ def ottla_send_arrow(address: str, topic: str, count: int, size: int) -> float:
             await producer.flush()
             return time.perf_counter() - started
 
-    return asyncio.run(work())
+    return run(work())
 
 
 def ottla_read_arrow(address: str, topic: str, count: int, size: int) -> float:
@@ -336,7 +346,7 @@ def ottla_read_arrow(address: str, topic: str, count: int, size: int) -> float:
         assert seen >= size * count
         return elapsed
 
-    return asyncio.run(work())
+    return run(work())
 
 
 def ottla_read_table(address: str, topic: str, count: int, size: int) -> float:
@@ -354,7 +364,7 @@ def ottla_read_table(address: str, topic: str, count: int, size: int) -> float:
         assert pc.sum(pc.binary_length(table["value"])).as_py() >= size * count
         return elapsed
 
-    return asyncio.run(work())
+    return run(work())
 
 
 # ---- timing ----
@@ -388,7 +398,7 @@ LIBRARIES = ("ottla", "confluent", "aiokafka", "kafka_python")
 
 def main() -> None:
     """Do the work that the arguments name."""
-    library, task, address, topic, count, size = sys.argv[1:]
+    library, task, address, topic, count, size = sys.argv[2:]
     result = globals()[f"{library}_{task}"](address, topic, int(count), int(size))
     print(json.dumps(result))
 

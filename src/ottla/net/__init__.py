@@ -6,6 +6,7 @@ from ottla.net.connection import (
     Connection,
     ConnectionLostError,
     HandshakeCutError,
+    LoginMissingError,
     MalformedReplyError,
     RequestTimedOutError,
 )
@@ -23,6 +24,7 @@ __all__ = [
     "Handler",
     "HandshakeCutError",
     "Listener",
+    "LoginMissingError",
     "MalformedReplyError",
     "Memory",
     "Reply",

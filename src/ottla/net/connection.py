@@ -26,6 +26,7 @@ from ottla.net.negotiate import (
     best_version,
     decode_offer,
 )
+from ottla.net.outlet import Outlet
 from ottla.net.receiving import TLS_ALERT, Receiver, begins_like, scratch
 from ottla.net.security import PLAINTEXT, Security
 from ottla.net.sending import write_all
@@ -51,6 +52,11 @@ SESSION_PART = (0.85, 0.95)
 
 GOODBYE_SECONDS = 5.0
 """How long a broker may take over the words that end TLS."""
+
+LAST_QUESTION = 2
+"""How many requests a connection begins with at most, to learn the versions."""
+
+SASL_HANDSHAKE = 17
 
 _CORRELATION_ID = struct.Struct(">i")
 
@@ -81,6 +87,14 @@ class HandshakeCutError(BrokerUnreachableError):
     """Whoever is at the broker's address closed the connection instead of speaking TLS.
 
     >>> isinstance(HandshakeCutError("localhost:9092 closed the connection"), BrokerUnreachableError)
+    True
+    """
+
+
+class LoginMissingError(ConnectionLostError):
+    """The broker closed the connection at the first request: it may ask for a login, or it has gone just then.
+
+    >>> LoginMissingError("localhost:9092 closed the connection").retriable
     True
     """
 
@@ -145,6 +159,8 @@ class Connection(asyncio.BufferedProtocol):
         self._lost: str | None = None
         self._left_by_broker = False
         self._closed = self._loop.create_future()
+        self._sends_late = False
+        self._outlet: Outlet | None = None
         self._room: asyncio.Future[None] | None = None
         self._last_used = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
@@ -351,9 +367,25 @@ class Connection(asyncio.BufferedProtocol):
         reply, what it makes of it is the response; otherwise the reply is decoded as any other."""
         if self._lost is not None:
             raise ConnectionLostError(self._lost)
-        self._transport.write(frame)
+        left = self._sent_at_once(frame) if self._sends_late else frame
+        if left:
+            self._transport.write(left)
         self._last_used = self._loop.time()
         self._expect(correlation_id, request, version, self._timeout_ms, then, glance)
+
+    def _sent_at_once(self, frame: bytes) -> bytes:
+        """Send a frame before the event loop's turn is over, and give what of it is left to the transport."""
+        transport = self._transport
+        if isinstance(transport, HeldTransport) or transport.get_write_buffer_size():
+            return frame
+        if self._outlet is None:
+            self._outlet = Outlet.of(transport, self._loop)
+            self._sends_late = self._outlet is not None
+        try:
+            return frame if self._outlet is None else self._outlet.send_now(frame)
+        except OSError:
+            # The transport will meet with the same.
+            return frame
 
     async def tell(self, message: object, *, version: int | None = None) -> None:
         """Send a request that gets no reply, which is Produce with acks=0 alone."""
@@ -461,6 +493,8 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is open."""
         self._transport = cast(asyncio.Transport, transport)
+        # asyncio's own transports send what they are given if they can, others when the turn is over.
+        self._sends_late = not type(transport).__module__.startswith("asyncio")
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where the next bytes go."""
@@ -518,11 +552,28 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         """The socket is closed."""
+        if self._outlet is not None:
+            self._outlet.close()
+            self._outlet = None
+        self._sends_late = False
         self._left_by_broker = self._lost is None
         cause = f": {error}" if error is not None else ""
-        failure = self._security_failure(error) if self._left_by_broker else None
+        failure: KafkaError | None = None
+        if self._left_by_broker:
+            failure = self._security_failure(error) or self._login_missing()
         self._give_up(f"{self.broker} closed the connection{cause}", failure)
         _settle(self._closed)
+
+    def _login_missing(self) -> "LoginMissingError | None":
+        """What it may mean that the broker left at the first request."""
+        is_first = bool(self._pending) and min(self._pending) <= LAST_QUESTION + 1
+        if not is_first or self._security.uses_sasl or SASL_HANDSHAKE not in self.offer:
+            return None
+        protocol = "SASL_SSL" if self._security.uses_tls else "SASL_PLAINTEXT"
+        return LoginMissingError(
+            f"{self.broker} closed the connection at the first request, as brokers do that ask for a login; "
+            f"if so, set security_protocol to {protocol!r}, and sasl_mechanism"
+        )
 
     def _security_failure(self, error: Exception | None) -> SslAuthenticationError | None:
         """What it means for security that the broker left, if it means anything."""

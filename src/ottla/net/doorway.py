@@ -78,12 +78,14 @@ class Doorway:
         tls: ListenerTls,
         admit: Callable[[str, str], bool],
         leave: Callable[[str], None],
+        failed: Callable[[], None],
     ) -> None:
         self._socket = listening
         self._connection = connection
         self._tls = tls
         self._admit = admit
         self._leave = leave
+        self._failed = failed
         self._loop = asyncio.get_running_loop()
         self._handshakes: dict[asyncio.Task[None], _Visitor] = {}
         self._accepting: asyncio.Task[None] | None = None
@@ -169,6 +171,7 @@ class Doorway:
             told.close()
 
     def _report(self, peer: str, error: OSError) -> None:
+        self._failed()
         now = self._loop.time()
         if now - self._reports_since > REPORT_SECONDS:
             if self._reports > REPORTS:
@@ -176,4 +179,6 @@ class Doorway:
             self._reports, self._reports_since = 0, now
         self._reports += 1
         if self._reports <= REPORTS:
-            log.warning("closing the connection from %s: %s", peer, handshake_trouble(error))
+            # Whoever just looks whether there is somebody leaves like that too.
+            level = logging.INFO if isinstance(error, ConnectionResetError) else logging.WARNING
+            log.log(level, "closing the connection from %s: %s", peer, handshake_trouble(error))

@@ -138,7 +138,10 @@ class Listener:
                     family = socket.AF_INET6 if ":" in address else socket.AF_INET
                     listening = socket.create_server((address, port), family=family, backlog=BACKLOG)
                     listening.setblocking(False)
-                    self._doorways.append(Doorway(listening, connection, self.tls, self._admit, self._admission.leave))
+                    leave = self._admission.leave
+                    self._doorways.append(
+                        Doorway(listening, connection, self.tls, self._admit, leave, self._handshake_failed)
+                    )
             except OSError as error:
                 # A name may stand for an IPv6 address on a machine that has no IPv6.
                 if error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT) and self._listens():
@@ -195,6 +198,9 @@ class Listener:
         self.accepted_count += 1
         self._connections.add(connection)
         return True
+
+    def _handshake_failed(self) -> None:
+        self.failed_count += 1
 
     def _admit(self, host: str, peer: str) -> bool:
         refusal = "the broker stops" if self._stopping else self._admission.refusal(host)

@@ -1,4 +1,4 @@
-"""The way from files to a socket past the transport, where the system can send what it has cached by itself."""
+"""A way to a socket past its transport: for files, which the system can send by itself, and for what cannot wait."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ _MORE: int = getattr(socket, "MSG_MORE", 0)
 
 
 class Outlet:
-    """A second handle on a transport's socket, for slices of files.
+    """A second handle on a transport's socket.
 
     Whoever uses it sees to it that the transport has nothing left to send, so that all arrives in order.
     """
@@ -50,11 +50,14 @@ class Outlet:
 
     def send_before(self, buffers: Sequence[Buffer]) -> bytes:
         """Send small buffers in the same packet as the slice that follows them, and give what did not go."""
-        whole = b"".join(buffers)
+        return self.send_now(b"".join(buffers), _MORE)
+
+    def send_now(self, data: bytes, flags: int = 0) -> bytes:
+        """Send bytes, and give what did not go."""
         try:
-            return whole[self._socket.send(whole, _MORE) :] if whole else whole
+            return data[self._socket.send(data, flags) :] if data else data
         except BlockingIOError:
-            return whole
+            return data
 
     def wait(self, then: Callable[[], None]) -> None:
         """Have something called once the socket has room again."""

@@ -19,7 +19,7 @@ _KEYWORDS = {
 }
 """The attributes that RFC 2253 has words for; others are written as numbers."""
 
-_ENCODINGS = {12: "utf-8", 19: "ascii", 20: "latin-1", 22: "ascii", 27: "latin-1", 28: "utf-32-be", 30: "utf-16-be"}
+_STRING_TAGS = frozenset({12, 19, 20, 22, 27, 28, 30})
 _VERSION_TAG = 0xA0
 _SUBJECT = 4
 """Where the subject stands, if the version is left out: after serial number, algorithm, issuer and validity."""
@@ -63,9 +63,10 @@ def _relative_name(data: bytes) -> str:
 
 def _attribute(kind: str, value: _Element) -> str:
     keyword = _KEYWORDS.get(kind)
-    if keyword is None or value.tag not in _ENCODINGS:
+    if keyword is None or value.tag not in _STRING_TAGS:
         return f"{keyword or kind}=#{value.whole.hex()}"
-    text = value.content.decode(_ENCODINGS[value.tag], "replace")
+    # Whichever kind of string it is: Java takes all of them for this one.
+    text = value.content.decode("utf-8", "replace")
     escaped = "".join("\\" + one if one in _ESCAPED else "\\00" if one == "\0" else one for one in text)
     # Spaces at either end would be lost.
     begun = escaped.lstrip(" ")

@@ -16,11 +16,12 @@ from ottla.net.principals import PrincipalRules, subject_name
 from ottla.wire.errors import KafkaError
 
 KEY = ec.generate_private_key(ec.SECP256R1())
+ISSUER = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "issuer")])
 
 
 def certificate(name: x509.Name) -> bytes:
     now = datetime.datetime.now(datetime.UTC)
-    builder = x509.CertificateBuilder().subject_name(name).issuer_name(x509.Name([])).public_key(KEY.public_key())
+    builder = x509.CertificateBuilder().subject_name(name).issuer_name(ISSUER).public_key(KEY.public_key())
     builder = builder.serial_number(1 << 150).not_valid_before(now).not_valid_after(now + datetime.timedelta(days=1))
     return builder.sign(KEY, hashes.SHA256()).public_bytes(Encoding.DER)
 

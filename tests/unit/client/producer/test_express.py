@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+import uvloop
 
 from ottla import Admin, Consumer, Producer
 from ottla.client.errors import MessageSizeTooLargeError
@@ -46,12 +47,14 @@ def broker() -> Iterator[TestBroker]:
         yield running
 
 
-def tell(servers: str, story: Callable[[Producer], Awaitable[Any]], **options: Any) -> Any:
+def tell(
+    servers: str, story: Callable[[Producer], Awaitable[Any]], run: Callable[..., Any] = asyncio.run, **options: Any
+) -> Any:
     async def whole() -> Any:
         async with Producer(bootstrap_servers=servers, **{"retry_backoff_ms": 1, **options}) as producer:
             return await story(producer)
 
-    return asyncio.run(asyncio.wait_for(whole(), 30))
+    return run(asyncio.wait_for(whole(), 30))
 
 
 async def read(servers: str, topic: str, count: int) -> list[Any]:
@@ -62,40 +65,46 @@ async def read(servers: str, topic: str, count: int) -> list[Any]:
     return found
 
 
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
 def test_records_that_are_waited_for_one_by_one_take_the_short_way_after_the_first(
-    broker: TestBroker, watched: Watched
+    broker: TestBroker, watched: Watched, run: Callable[..., Any]
 ) -> None:
+    topic = f"one-by-one-{run.__module__}"
+
     async def story(producer: Producer) -> None:
         told = [
             await producer.send_and_wait(
-                "one-by-one", b"%d" % number, key=b"k", timestamp_ms=1000 + number, headers=[("n", b"%d" % number)]
+                topic, b"%d" % number, key=b"k", timestamp_ms=1000 + number, headers=[("n", b"%d" % number)]
             )
             for number in range(10)
         ]
         assert [metadata.offset for metadata in told] == list(range(10))
         assert producer.records_sent == 10
-        records = await read(broker.bootstrap_servers, "one-by-one", 10)
+        records = await read(broker.bootstrap_servers, topic, 10)
         for number, record in enumerate(records):
             assert (record.value, record.key, record.timestamp) == (b"%d" % number, b"k", 1000 + number)
             assert list(record.headers) == [("n", b"%d" % number)]
             assert (record.partition, record.timestamp) == (told[number].partition, told[number].timestamp)
 
-    tell(broker.bootstrap_servers, story)
+    tell(broker.bootstrap_servers, story, run)
     assert watched.taken == [False] + [True] * 9
 
 
-def test_both_ways_can_be_mixed_in_any_order(broker: TestBroker, watched: Watched) -> None:
+@pytest.mark.parametrize("run", [asyncio.run, uvloop.run], ids=["asyncio", "uvloop"])
+def test_both_ways_can_be_mixed_in_any_order(broker: TestBroker, watched: Watched, run: Callable[..., Any]) -> None:
+    topic = f"mixed-{run.__module__}"
+
     async def story(producer: Producer) -> None:
         for turn in range(20):
-            sent = [await producer.send("mixed", b"%d" % turn, partition=0) for _ in range(turn % 3)]
-            waits = [producer.send_and_wait("mixed", b"%d" % turn, partition=0) for _ in range(1 + turn % 4)]
+            sent = [await producer.send(topic, b"%d" % turn, partition=0) for _ in range(turn % 3)]
+            waits = [producer.send_and_wait(topic, b"%d" % turn, partition=0) for _ in range(1 + turn % 4)]
             told = await asyncio.gather(*waits)
             assert all(delivery.done() for delivery in sent)
             assert [one.offset for one in told] == sorted(one.offset for one in told)
-        values = [int(record.value) for record in await read(broker.bootstrap_servers, "mixed", producer.records_sent)]
+        values = [int(record.value) for record in await read(broker.bootstrap_servers, topic, producer.records_sent)]
         assert values == sorted(values)
 
-    tell(broker.bootstrap_servers, story)
+    tell(broker.bootstrap_servers, story, run)
     assert True in watched.taken
     assert False in watched.taken[1:]
 
