@@ -6,7 +6,7 @@ READY := $(VENV)/.ready
 PYTEST_ARGS ?= -n 4 --dist loadscope
 
 .PHONY: help demo test check unit setup conformance fuzz crash power-cut group-histories spark spark-crash faults \
-	bench-client bench-spark bench-codec bench-growth bench-groups clean
+	bench bench-quick bench-client bench-spark bench-codec bench-growth bench-groups bench-tls bench-metrics clean
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -60,6 +60,12 @@ spark-crash: $(READY)  ## kill drivers, Python workers and the broker under a pi
 faults: $(READY)  ## cut, delay and forge what passes between client and broker, a few hundred seeds
 	@$(BIN)/python -m tests.faults --seeds 300
 
+bench: $(READY)  ## Ottla side by side with Apache Kafka and other brokers (an hour or more, 20 GB of disk)
+	@$(BIN)/python -m bench.brokers --json docs/bench.json --markdown docs/bench.md --picture docs/bench.svg $(BENCH_ARGS)
+
+bench-quick: $(READY)  ## a few lines of that, and what got worse since the last recorded run (a minute)
+	@$(BIN)/python -m bench.brokers --quick $(BENCH_ARGS)
+
 bench-client: $(READY)  ## the client side by side with confluent-kafka, aiokafka and kafka-python
 	@$(BIN)/python -m bench.client
 
@@ -68,6 +74,12 @@ bench-spark: $(READY)  ## Spark's source and sink side by side with the official
 
 bench-codec: $(READY)  ## the codec side by side with its peers
 	@$(BIN)/python -m bench.codec
+
+bench-tls: $(READY)  ## what TLS costs: the same work through a plain listener and a secure one
+	@$(BIN)/python -m bench.tls
+
+bench-metrics: $(READY)  ## what it costs to count requests
+	@$(BIN)/python -m bench.metrics
 
 bench-growth: $(READY)  ## what partitions and log size cost
 	@$(BIN)/python -m bench.growth

@@ -8,6 +8,7 @@ import statistics
 import tempfile
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from types import CoroutineType
 from typing import Any
 
 from bench.caller import frame, produce_frame
@@ -56,7 +57,7 @@ class _Uncounted:
         header, body = decode_request(api.request, prefix.api_version, frame)
         request = Request(prefix.api_key, prefix.api_version, header.client_id, caller, body)
         answer: Any = api.handler(self._broker, request)
-        assert not asyncio.iscoroutine(answer)
+        assert not isinstance(answer, CoroutineType)
         return encode_response(answer, prefix.api_version, correlation_id=prefix.correlation_id)
 
 
@@ -67,8 +68,8 @@ def _fetch_frame() -> bytes:
     return frame(FetchRequest(max_wait_ms=0, max_bytes=1, session_epoch=-1, topics=topics), FETCH_VERSION)
 
 
-async def _measure() -> None:
-    settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": tempfile.mkdtemp(prefix="ottla-bench-")}
+async def _measure(folder: str) -> None:
+    settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": folder}
     async with Server(BrokerConfig(settings)) as server:
         assert server.broker is not None
         await server.broker.topics.create(TOPIC)
@@ -97,4 +98,5 @@ def _alternate(handlers: Sequence[Handle], client: _Client, request: bytes) -> l
 
 if __name__ == "__main__":
     stay_on_one_core()
-    asyncio.run(_measure())
+    with tempfile.TemporaryDirectory(prefix="ottla-bench-") as folder:
+        asyncio.run(_measure(folder))

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from rich.console import Console
+from rich.progress import Progress
 from rich.table import Table
 
 from .catalog import LINES, QUICK, chosen
@@ -70,7 +71,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--scale", type=float, help="by how much less there is to do, such as 0.1")
     parser.add_argument("--quick", action="store_true", help="a minute: few lines, Kafka 4 alone, and what got worse")
     parser.add_argument("--record", action="store_true", help="with --quick: what later quick runs are compared with")
-    parser.add_argument("--folder", type=Path, help="where data goes meanwhile; 40 GB for all lines")
+    parser.add_argument("--folder", type=Path, help="where data goes meanwhile; 20 GB for all lines")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all values of all rounds, after each line")
     parser.add_argument("--update", action="store_true", help="keep the lines of that FILE that are not measured now")
     parser.add_argument("--show", type=Path, metavar="FILE", help="measure nothing; tables and picture of such a file")
@@ -93,37 +94,35 @@ def _contenders(names: Sequence[str] | None, quick: bool) -> list[type[Server]]:
 def _measure(lines: Sequence[Line], kinds: Sequence[type[Server]], options: argparse.Namespace) -> Report:
     rounds = options.rounds or (QUICK_ROUNDS if options.quick else FULL_ROUNDS)
     scale = options.scale or (QUICK_SCALE if options.quick else 1.0)
-    status = Console(stderr=True)
     earlier = Report.load(options.json) if options.update and options.json and options.json.exists() else None
 
     def with_earlier(found: Report) -> Report:
         return found if earlier is None else found.with_rest_of(earlier, [line.name for line in LINES])
 
-    def save(found: Report) -> None:
-        if options.json:
-            options.json.write_text(found.to_json())
-
     with (
         tempfile.TemporaryDirectory(prefix="ottla-bench-", dir=options.folder) as folder,
-        # It is drawn when something new is told, and not in between, where it would take time from those who work.
-        status.status("", refresh_per_second=0.001) as shown,
+        # Drawn when there is something new, and not in between, where it would take time from those who work.
+        Progress(console=Console(stderr=True), auto_refresh=False) as progress,
     ):
+        bar = progress.add_task("", total=len(lines))
 
         def tell(text: str) -> None:
-            if status.is_terminal:
-                shown.update(text)
-            elif text.endswith("lines"):
-                status.print(text)
+            progress.update(bar, description=text, refresh=True)
 
-        report = compare(lines, kinds, Path(folder), rounds, scale, tell, lambda found: save(with_earlier(found)))
-    return with_earlier(report)
+        def save(found: Report) -> None:
+            progress.update(bar, advance=1, refresh=True)
+            if options.json:
+                options.json.write_text(with_earlier(found).to_json())
+
+        return with_earlier(compare(lines, kinds, Path(folder), rounds, scale, tell, save))
 
 
 def _write(report: Report, options: argparse.Namespace) -> None:
     if options.picture:
         options.picture.write_text(svg(report))
     if options.markdown:
-        tables = markdown(report)
+        picture = f"![Ratios to {report.peer}]({options.picture.name})\n\n" if options.picture else ""
+        tables = picture + markdown(report)
         if options.markdown.exists():
             tables = into_document(options.markdown.read_text(), tables)
         options.markdown.write_text(tables)

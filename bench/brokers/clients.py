@@ -20,7 +20,7 @@ END_TO_END_SECONDS = 10.0
 WARM_UP_S = 1.0
 TOOL_OPTIONS = ("-Xmx512M", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20")
 """Those that Kafka's own scripts for its performance tools have."""
-TOOL_SECONDS = 600
+TOOL_SECONDS = 300
 
 
 class Client(Line):
@@ -91,8 +91,8 @@ class PerfTool(Client):
     client = "Kafka perf tools"
 
     def suits(self, kind: type[Server]) -> bool:
-        """Where there is Java."""
-        return java_is_available() and super().suits(kind)
+        """Where there is Java, and it is listened to."""
+        return java_is_available() and kind.serves_java and super().suits(kind)
 
     def _rate(self, bootstrap: str, topic: str, count: int) -> float:
         if self._task == "consume":

@@ -123,7 +123,7 @@ def send_at_rate(bootstrap: str, topic: str, count: int, rate: int, value_size: 
             time.sleep(early / 1e9)
         value = due.to_bytes(STAMP_BYTES, "big") + padding
         for _ in range(per_tick):
-            producer.produce(topic, value, on_delivery=delivered)
+            producer.produce(topic, value, partition=0, on_delivery=delivered)
         producer.poll(0)
     producer.flush(PATIENCE_S)
     if failed:

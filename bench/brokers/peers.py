@@ -4,6 +4,7 @@ Nobody syncs appends to the disk, which is the default of Ottla and of Kafka, an
 Kafka remove deleted topics after a second, so that the disk holds one topic at a time.
 """
 
+import hashlib
 import shutil
 import subprocess
 import sys
@@ -125,6 +126,7 @@ class Mock(Server):
     keeps_records = False
     starts_again = False
     most_partitions = 1
+    serves_java = False
 
     def command(self) -> list[str]:
         """A process that has a client with a cluster inside."""
@@ -174,7 +176,8 @@ class Kfake(Server):
             command = ["go", "build", "-o", str(directory / "kfake"), "."]
             subprocess.run(command, cwd=KFAKE_SOURCE, check=True)
 
-        return download("kfake-2026-09-18", build) / "kfake"
+        sources = b"".join(path.read_bytes() for path in sorted(KFAKE_SOURCE.iterdir()))
+        return download(f"kfake-{hashlib.sha256(sources).hexdigest()[:8]}", build) / "kfake"
 
 
 def at_hand() -> list[type[Server]]:

@@ -64,12 +64,14 @@ def svg(report: Report) -> str:
         )
         parts.append(f'<text x="{x(mark):.1f}" y="{height - MARGIN + 16}" text-anchor="middle">{mark:g}</text>')
     for index, bar in enumerate(found):
-        parts += _drawn(bar, MARGIN + ROW * index, x(1.0), [x(each) for each in (bar.middle, bar.low, bar.high)], x)
+        parts += _drawn(
+            bar, MARGIN + ROW * index, x(1.0), [x(each) for each in (bar.middle, bar.low, bar.high, bar.aim or 1.0)]
+        )
     return "\n".join([*parts, "</svg>"]) + "\n"
 
 
-def _drawn(bar: Bar, top: float, one: float, places: Sequence[float], x: Callable[[float], float]) -> list[str]:
-    middle, low, high = places
+def _drawn(bar: Bar, top: float, one: float, places: Sequence[float]) -> list[str]:
+    middle, low, high, aim = places
     colour = {True: GOOD, False: BAD, None: PLAIN}[bar.met]
     centre = top + ROW / 2
     parts = [
@@ -77,12 +79,11 @@ def _drawn(bar: Bar, top: float, one: float, places: Sequence[float], x: Callabl
         f'<rect x="{min(one, middle):.1f}" y="{top + 4:.0f}" width="{abs(middle - one):.1f}" height="{ROW - 8}" '
         f'fill="{colour}"/>',
         f'<line x1="{low:.1f}" x2="{high:.1f}" y1="{centre:.0f}" y2="{centre:.0f}" stroke="{INK}"/>',
-        f'<text x="{max(middle, high, one) + 6:.1f}" y="{centre + 4:.0f}">{bar.middle:.2f}</text>',
+        f'<text x="{max(middle, high, aim, one) + 6:.1f}" y="{centre + 4:.0f}">{bar.middle:.2f}</text>',
     ]
     if bar.aim is not None:
-        at = x(bar.aim)
         parts.append(
-            f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{top + 1:.0f}" y2="{top + ROW - 1:.0f}" stroke="{INK}" '
+            f'<line x1="{aim:.1f}" x2="{aim:.1f}" y1="{top + 1:.0f}" y2="{top + ROW - 1:.0f}" stroke="{INK}" '
             'stroke-width="2"/>'
         )
     return parts

@@ -1,11 +1,13 @@
 """Contenders in turn, round after round: while one works, the others stand still."""
 
 import platform
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import TypeVar, cast
@@ -27,6 +29,7 @@ OTHERS_ROUNDS = 2
 """Those that no ratio is to take part in fewer rounds."""
 LONG_SESSION_MS = 24 * 3_600_000
 """For brokers that stand still meanwhile, lest their controller misses them."""
+FAILURES = (OSError, RuntimeError, ValueError, subprocess.SubprocessError)
 Told = Callable[[str], object]
 Save = Callable[[Report], object]
 AnyServer = TypeVar("AnyServer", bound=Server)
@@ -62,13 +65,13 @@ class Arena:
             awaited = [kind for kind in kinds if kind in (Ottla, Kafka4) or number < OTHERS_ROUNDS]
             for kind in awaited if number % 2 == 0 else awaited[::-1]:
                 self._tell(f"{line.title}: {kind.title}")
-                values = self._measure(line, kind, scale)
+                work = self._with_fresh if line.fresh else self._with_standing
+                values = self._guarded(line, kind, partial(work, line, kind, scale))
                 if counts:
                     found[kind.title].append(values)
             for mode in line.limit_modes:
                 self._tell(f"{line.title}: no broker, {MODE_TITLES[mode]}")
-                with self._awake(Plain) as plain:
-                    values = line.limit(plain, mode, scale)
+                values = self._guarded(line, Plain, partial(self._limit, line, mode, scale))
                 if counts:
                     limits[MODE_TITLES[mode]].append(values)
         return [
@@ -76,17 +79,23 @@ class Arena:
             for figure in line.figures
         ]
 
-    def _measure(self, line: Line, kind: type[Server], scale: float) -> Values:
+    def _guarded(self, line: Line, kind: type[Server], work: Callable[[], Values]) -> Values:
         """One run; whatever goes wrong is told at the end, and the others go on."""
         try:
-            if line.fresh:
-                return self._with_fresh(line, kind, scale)
-            with self._awake(kind) as server:
-                return line.run(server, scale)
-        except (OSError, RuntimeError, TimeoutError) as error:
+            return work()
+        except FAILURES as error:
             self._drop(kind)
-            self.failures.append(f"{line.title}: {kind.title}: {str(error).strip().splitlines()[-1]}")
+            reason = (str(error).strip() or repr(error)).splitlines()[-1]
+            self.failures.append(f"{line.title}: {kind.title}: {reason}")
             return {}
+
+    def _limit(self, line: Line, mode: Mode, scale: float) -> Values:
+        with self._awake(Plain) as plain:
+            return line.limit(plain, mode, scale)
+
+    def _with_standing(self, line: Line, kind: type[Server], scale: float) -> Values:
+        with self._awake(kind) as server:
+            return line.run(server, scale)
 
     def _with_fresh(self, line: Line, kind: type[Server], scale: float) -> Values:
         self._fresh += 1
@@ -140,9 +149,8 @@ def compare(
             machine = {**this_machine(), "duration": duration}
             return Report(machine, rounds, scale, peer, list(results), list(arena.failures))
 
-        for number, line in enumerate(lines, 1):
+        for line in lines:
             results += arena.results(line, rounds, scale)
-            tell(f"{number} of {len(lines)} lines")
             save(report())
     return report()
 

@@ -38,6 +38,8 @@ class Server(ABC):
     starts_again: ClassVar[bool] = True
     """Whether its data survives its process."""
     most_partitions: ClassVar[int] = 1_000
+    serves_java: ClassVar[bool] = True
+    """Whether Kafka's own clients get on with it."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True)

@@ -25,12 +25,13 @@ WINDOWS = {1: 64}
 LATENCY_COUNT = 20_000
 
 RATE = Figure("rate", "requests/s", more_is_better=True, aim=1.0)
+CPU = microseconds("CPU per request")
 
 
 class Flood(Line):
     """The same request over and over: Metadata of one topic, or Produce of one record."""
 
-    figures = (RATE,)
+    figures = (RATE, CPU)
     limit_modes = (Mode.SOCKETS,)
 
     def __init__(self, api: str, connections: int) -> None:
@@ -51,11 +52,11 @@ class Flood(Line):
                 reply_bytes = first_produced(connections[0], [request])
             else:
                 reply_bytes = SIZE_BYTES + len(call(connections[0], request))
-            count, rate = self._flood(connections, request, reply_bytes, scale)
+            count, values = self._flood(server, connections, request, reply_bytes, scale)
         if self._api == "Produce":
             check_ends(server, topic, 1, count)
         server.delete_topic(topic)
-        return {RATE.name: rate}
+        return values
 
     def limit(self, plain: Plain, mode: Mode, scale: float) -> Values:
         """As many bytes back and forth."""
@@ -64,17 +65,20 @@ class Flood(Line):
         with plain_connections(
             plain.address, len(request), PRODUCE_REPLY_BYTES, mode, self._connections
         ) as connections:
-            return {RATE.name: self._flood(connections, request, PRODUCE_REPLY_BYTES, scale)[1]}
+            return self._flood(plain, connections, request, PRODUCE_REPLY_BYTES, scale)[1]
 
     def _flood(
-        self, connections: Sequence[socket.socket], request: bytes, reply_bytes: int, scale: float
-    ) -> tuple[int, float]:
-        """How many requests there were in all, and how many a second of those that count."""
+        self, server: Server, connections: Sequence[socket.socket], request: bytes, reply_bytes: int, scale: float
+    ) -> tuple[int, Values]:
+        """How many requests there were in all, and the figures of those that count."""
         least = self._connections * 2
         warm_up = max(least, int(WARM_UP_COUNT * scale))
         rate = warm_up / flood(connections, request, warm_up, reply_bytes, self._window)
         count = max(least, min(MOST_REQUESTS, int(rate * RUN_SECONDS * scale)))
-        return warm_up + count, count / flood(connections, request, count, reply_bytes, self._window)
+        before = server.cpu_seconds()
+        seconds = flood(connections, request, count, reply_bytes, self._window)
+        cpu = server.cpu_seconds() - before
+        return warm_up + count, {RATE.name: count / seconds, CPU.name: cpu / count * 1e6}
 
     def _request(self, topic: str) -> bytes:
         if self._api == "Produce":

@@ -6,9 +6,11 @@ import logging
 import socket
 import threading
 import time
+from base64 import b64encode
 from collections.abc import Iterator
 from http import HTTPStatus
 from pathlib import Path
+from typing import Any
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
@@ -18,11 +20,14 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families 
 from prometheus_client.parser import text_string_to_metric_families
 
 from ottla.broker.server import Server
-from ottla.client.admin import Admin, NewTopic
+from ottla.client.admin import Admin, NewTopic, UserScramCredentialUpsertion
 from ottla.config.broker import BrokerConfig
 from ottla.metrics import clients as metrics_clients
+from ottla.metrics.logs import JsonFormatter
+from ottla.sync import Admin as SyncAdmin
 from ottla.testing import TestBroker
 from ottla.wire.api.metadata import MetadataRequest
+from ottla.wire.errors import KafkaError
 from ottla.wire.frame import encode_request
 
 Values = dict[tuple[str, frozenset[tuple[str, str]]], float]
@@ -284,6 +289,42 @@ def test_librdkafka_pushes_what_is_asked_for_and_says_when_it_is_the_last(caplog
         values = scrape(broker)
     assert (value(values, "ottla_telemetry_bytes_total") or 0) > 0
     assert value(values, "ottla_events_total", event="telemetry_refused") is None
+
+
+def test_users_are_told_apart_and_their_passwords_told_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    password, wrong = "wonder-4711", "guessed-0815"
+    settings = {
+        "ottla.metrics.listen": "127.0.0.1:0",
+        "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256",
+        "connection.failed.authentication.delay.ms": "0",
+    }
+    with TestBroker(settings) as broker:
+        with SyncAdmin(broker.bootstrap_servers) as admin:
+            admin.alter_user_scram_credentials([UserScramCredentialUpsertion("alice", "SCRAM-SHA-256", password)])
+        endpoint = broker.endpoints["SASL_PLAINTEXT"]
+        address = f"{endpoint.host}:{endpoint.port}"
+        for mechanism in ("PLAIN", "SCRAM-SHA-256"):
+            login: dict[str, Any] = {
+                "security_protocol": "SASL_PLAINTEXT",
+                "sasl_mechanism": mechanism,
+                "sasl_plain_username": "alice",
+            }
+            with SyncAdmin(address, client_id="app", sasl_plain_password=password, **login) as admin:
+                admin.create_topics([NewTopic(f"topic-{mechanism}", 1)])
+            with pytest.raises(KafkaError), SyncAdmin(address, sasl_plain_password=wrong, **login):
+                pass
+        values = scrape(broker)
+        text = get(broker, "/metrics")[1]
+    assert (value(values, "ottla_client_requests_total", principal="User:alice", client_id="app") or 0) >= 2
+    assert (value(values, "ottla_events_total", event="authentication_failed") or 0) >= 2
+    told = [vars(record).get("principal") for record in caplog.records if record.name == "ottla.audit"]
+    assert told == ["User:ANONYMOUS", "User:alice", "User:alice"]
+    words = text + "".join(JsonFormatter().format(record) for record in caplog.records)
+    for secret in (password, wrong):
+        assert secret not in words
+        assert b64encode(secret.encode()).decode()[:-2] not in words
 
 
 @pytest.mark.parametrize("file", [DASHBOARD, DOCUMENT], ids=["dashboard", "document"])

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ottla.broker.apis import SERVED, served_versions
-from ottla.client.admin import UserScramCredentialUpsertion
+from ottla.client.admin import ConfigResource, ConfigResourceType, UserScramCredentialUpsertion
 from ottla.cluster.credential import ScramMechanism
 from ottla.net.sasl.scram_client import ScramClient
 from ottla.sync import Admin
@@ -22,8 +22,9 @@ from ottla.wire.api.list_groups import ListGroupsRequest
 from ottla.wire.api.metadata import MetadataRequest
 from ottla.wire.api.sasl_authenticate import SaslAuthenticateRequest
 from ottla.wire.api.sasl_handshake import SaslHandshakeRequest
-from ottla.wire.errors import ErrorCode
+from ottla.wire.errors import ErrorCode, KafkaError
 from ottla.wire.frame import encode_request
+from tests.broker.hostile_client import HostileClient
 from tests.broker.sasl_client import ClosedError, SaslClient
 
 API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE = 18, 17, 36
@@ -314,6 +315,27 @@ def test_a_thousand_bad_logins_leave_others_undisturbed() -> None:
     broker.close()
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_hostile_strangers_disturb_neither_a_client_nor_the_broker(
+    broker: TestBroker, caplog: pytest.LogCaptureFixture, seed: int
+) -> None:
+    where = broker.endpoints["SASL_PLAINTEXT"]
+    attackers = [HostileClient((where.host, where.port), seed * 100 + number, 2.0) for number in range(3)]
+    slowest_s, calls = 0.0, 0
+    with caplog.at_level(logging.ERROR), connected(broker) as good:
+        good.scram("bob", PASSWORD + "bob")
+        for attacker in attackers:
+            attacker.start()
+        while any(attacker.is_alive() for attacker in attackers):
+            began = time.monotonic()
+            assert good.call(MetadataRequest(topics=[]), 12).brokers
+            slowest_s, calls = max(slowest_s, time.monotonic() - began), calls + 1
+    assert sum(one.sent for one in attackers) > 100
+    assert calls > 100
+    assert slowest_s < 2
+    assert [one.getMessage() for one in caplog.records if one.levelno >= logging.ERROR] == []
+
+
 def test_a_failed_login_is_answered_late(broker: TestBroker) -> None:
     slow = started(connection_failed_authentication_delay_ms="300")
     try:
@@ -354,6 +376,29 @@ def test_what_is_logged_names_peer_and_mechanism_and_no_secret(
         for secret in secrets:
             assert secret not in record.getMessage()
             assert secret not in repr(vars(record))
+
+
+def test_passwords_in_the_settings_are_not_shown(broker: TestBroker) -> None:
+    name = "listener.name.sasl_plaintext.plain.sasl.jaas.config"
+    resource = ConfigResource(ConfigResourceType.BROKER, "1")
+    with Admin(broker.bootstrap_servers) as admin:
+        found = admin.describe_configs([resource])[resource]
+    assert "carols-password" not in repr(found)
+    assert (found[name].value, found[name].is_sensitive) == (None, True)
+
+
+@pytest.mark.parametrize(
+    ("settings", "complaint"),
+    [
+        ({"listener.name.sasl_plaintext.plain.sasl.jaas.config": 'X required user_a="secret-4711"'}, "semicolon"),
+        ({"sasl.enabled.mechanisms": "OAUTHBEARER"}, "sasl.oauthbearer.jwks.endpoint.url"),
+        ({"sasl.enabled.mechanisms": "GSSAPI"}, "'GSSAPI' is not among"),
+    ],
+)
+def test_a_broker_that_could_not_check_logins_does_not_start(settings: dict[str, str], complaint: str) -> None:
+    with pytest.raises(KafkaError, match=complaint) as refused, TestBroker({**SETTINGS, **settings}):
+        pass
+    assert "secret-4711" not in str(refused.value)
 
 
 # Sessions.

@@ -1,13 +1,16 @@
 """Every decoder there is."""
 
-from . import message_targets, record_targets
+from . import login_targets, message_targets, record_targets
 from .target import Target
 
 RECORD_WEIGHT = 40
 """A record decoder gets so many times the cases of a message's: there are few of them, and much behind each."""
 
+LOGIN_WEIGHT = 10
+
 
 def all_targets() -> list[Target]:
-    """Every decoder of messages, frames, records and compressed data, in both engines where there are two."""
+    """Every decoder of messages, frames, logins, records and compressed data, in both engines where there are two."""
     records = (target._replace(weight=RECORD_WEIGHT, inflates=True) for target in record_targets.targets())
-    return [*message_targets.targets(), *records]
+    logins = (target._replace(weight=LOGIN_WEIGHT) for target in login_targets.targets())
+    return [*message_targets.targets(), *logins, *records]

@@ -22,6 +22,7 @@ from ottla.client.admin import ScramMechanism, UserScramCredentialUpsertion
 from ottla.errors import (
     AuthenticationFailedError,
     IllegalSaslStateError,
+    LoginMissingError,
     UnsupportedSaslMechanismError,
 )
 from ottla.sync import Admin, Consumer
@@ -203,6 +204,14 @@ def test_a_login_where_none_is_asked_for_is_told(broker: TestBroker) -> None:
     error = failure(**options(login(broker, "PLAIN", bootstrap=broker.bootstrap_servers)))
     assert isinstance(error, IllegalSaslStateError)
     assert "asks for no login" in str(error)
+
+
+def test_a_client_that_does_not_log_in_where_it_must_is_told_soon(broker: TestBroker) -> None:
+    began = time.monotonic()
+    error = failure(bootstrap_servers=str(broker.endpoints["SASL_PLAINTEXT"]))
+    assert time.monotonic() - began < 10
+    assert isinstance(error, LoginMissingError)
+    assert "set security_protocol to 'SASL_PLAINTEXT', and sasl_mechanism" in str(error)
 
 
 def test_a_token_provider_may_be_a_coroutine_function_an_object_or_fail(broker: TestBroker) -> None:

@@ -13,7 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from ottla.client.admin import ScramMechanism, UserScramCredentialUpsertion
+from ottla.sync import Admin
 from ottla.testing import TestBroker
+from tests.certificates import Authority
 from tests.conformance.oracle import download
 
 from .lists import read_allowed, read_left_out
@@ -90,13 +93,18 @@ def run(
         raise FileNotFoundError(f"{checkout} is no checkout of {suite.client}: it has no folder {suite.folder}")
     allowed, left_out = read_allowed(suite.allowed), read_left_out(suite.left_out)
     started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="ottla-suite-") as folder, _broker(suite) as broker:
+    with (
+        tempfile.TemporaryDirectory(prefix="ottla-suite-") as folder,
+        tempfile.TemporaryDirectory(prefix="ottla-suite-tls-") as tls,
+        _broker(suite, Path(tls)) as broker,
+    ):
+        _add_users(suite, broker)
         scratch = Path(folder)
         results = scratch / "results.jsonl"
         results.touch()
         output = log or scratch / "output.txt"
         environment = {
-            **_environment(suite, broker.bootstrap_servers, scratch),
+            **_environment(suite, broker, scratch, tls),
             "OTTLA_SUITE_RESULTS": str(results),
             "OTTLA_SUITE_LEFT_OUT": json.dumps([] if everything else list(left_out)),
         }
@@ -128,24 +136,66 @@ def _wait(
     return process.returncode
 
 
-def _environment(suite: Suite, address: str, scratch: Path) -> dict[str, str]:
+def _environment(suite: Suite, broker: TestBroker, scratch: Path, tls: str) -> dict[str, str]:
     # Of a pytest around this run, theirs shall know nothing.
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    places = {
+        "address": broker.bootstrap_servers,
+        "ports": broker.ports,
+        "scratch": str(scratch),
+        "tls": tls,
+    }
     return {
         **inherited,
-        **{name: value.format(address=address, scratch=scratch) for name, value in suite.environment.items()},
+        **{name: value.format(**places) for name, value in suite.environment.items()},
         "PYTHONPATH": os.pathsep.join((str(HERE / "plugins"), str(fetch_plugins()))),
         "PYTHONDONTWRITEBYTECODE": "1",
     }
 
 
-def _broker(suite: Suite) -> TestBroker:
+def _broker(suite: Suite, tls: Path) -> TestBroker:
     # The port is chosen before the start, since the settings may name it.
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
     settings = {name: value.format(address=address) for name, value in suite.broker.items()}
-    return TestBroker({"listeners": f"PLAINTEXT://{address}", **settings})
+    secure = {
+        "ssl.keystore.location": str(tls / "broker.pem"),
+        "ssl.truststore.location": str(tls / "ca.crt"),
+        "ssl.client.auth": "requested",
+        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+    }
+    _write_certificates(tls)
+    others = (f"{name}://127.0.0.1:0" for name in ("SSL", "SASL_PLAINTEXT", "SASL_SSL"))
+    return TestBroker({"listeners": ",".join((f"PLAINTEXT://{address}", *others)), **secure, **settings})
+
+
+def _add_users(suite: Suite, broker: TestBroker) -> None:
+    if not suite.users:
+        return
+    with Admin(broker.bootstrap_servers) as admin:
+        admin.alter_user_scram_credentials(
+            [
+                UserScramCredentialUpsertion(user, mechanism, password)
+                for user, password in suite.users.items()
+                for mechanism in ScramMechanism
+            ]
+        )
+
+
+def _write_certificates(folder: Path) -> None:
+    """What their suites would have scripts make, under the names that they know."""
+    authority = Authority()
+    client = authority.issue("client")
+    files = {
+        "broker.pem": authority.issue("broker").store,
+        "ca.crt": authority.pem,
+        "ca-cert": authority.pem,
+        "client.crt": client.chain,
+        "client.key": client.key,
+    }
+    for name, data in files.items():
+        (folder / name).write_bytes(data)
 
 
 def _command(suite: Suite, timeout_seconds: int) -> list[str]:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -16,11 +16,14 @@ class Suite:
     folder: str
     """Where the tests lie in the checkout."""
     broker: Mapping[str, str]
-    """Settings of the broker, by Kafka's names. Here and in the environment, `{address}` stands for where it listens,
-    and in the environment `{scratch}` for an empty folder."""
+    """Settings of the broker, by Kafka's names. Here and in the environment, `{address}` stands for where it listens.
+    In the environment `{ports[SASL_SSL]}` stands for the port of another listener, `{tls}` for a folder with
+    certificates, and `{scratch}` for an empty one."""
     plugins: Sequence[str]
     arguments: Sequence[str]
     environment: Mapping[str, str]
+    users: Mapping[str, str] = field(default_factory=dict)
+    """Who can log in with SCRAM and PLAIN, with their passwords."""
     repository: str = ""
     """What the checkout is of, if there is more than one suite in it."""
     lists: Path = HERE
@@ -46,6 +49,16 @@ class Suite:
         return Path(path) if path else None
 
 
+WHERE: Mapping[str, str] = {
+    "OTTLA_SUITE_ADDRESS": "{address}",
+    "OTTLA_SUITE_TLS": "{tls}",
+    "OTTLA_SUITE_SSL_PORT": "{ports[SSL]}",
+    "OTTLA_SUITE_SASL_PLAINTEXT_PORT": "{ports[SASL_PLAINTEXT]}",
+    "OTTLA_SUITE_SASL_SSL_PORT": "{ports[SASL_SSL]}",
+}
+"""How our plugins learn where it is."""
+
+
 def _confluent(protocol: str) -> Suite:
     """The suite of confluent-kafka, whose tests are written once for both protocols of groups."""
     # Schemas and share groups are no business of ours yet, and one file is a program of its own.
@@ -68,7 +81,18 @@ SUITES: Mapping[str, Suite] = {
             client="aiokafka",
             folder="tests",
             # Their own broker has number 0, and their tests know it.
-            broker={"num.partitions": "2", "node.id": "0"},
+            broker={
+                "num.partitions": "2",
+                "node.id": "0",
+                "ssl.client.auth": "required",
+                "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
+                    'PlainLoginModule required user_admin="admin" user_test="test" user_test2="test2";'
+                ),
+                "authorizer.class.name": "ottla",
+                "allow.everyone.if.no.acl.found": "true",
+                # Who sets the rules here comes in plain text.
+                "super.users": "User:admin;User:ANONYMOUS",
+            },
             plugins=("ottla_suite_aiokafka", "ottla_suite"),
             # Their tests ask the image's tag which features to expect; 2.8.1 is the newest that they name themselves.
             # Warnings are errors there, and our pytest is newer than theirs: it warns of more.
@@ -78,17 +102,23 @@ SUITES: Mapping[str, Suite] = {
                 *("-W", "ignore::pytest.PytestRemovedIn10Warning"),
             ),
             # A checkout has no compiled modules.
-            environment={"AIOKAFKA_NO_EXTENSIONS": "1", "OTTLA_SUITE_ADDRESS": "{address}"},
+            environment={"AIOKAFKA_NO_EXTENSIONS": "1", **WHERE},
         ),
         Suite(
             client="kafka-python",
             folder="test/integration",
             # Their own broker has number 0 and says what it advertises, and their tests know both.
             broker={"num.partitions": "4", "node.id": "0", "advertised.listeners": "PLAINTEXT://{address}"},
-            plugins=("ottla_suite",),
+            users={"alice": "alice-secret"},
+            plugins=("ottla_suite_kafka_python", "ottla_suite"),
             arguments=(),
             # Their fixtures insist on a folder of Kafka's programs, and start none of them for a broker that runs.
-            environment={"KAFKA_URI": "kafka://{address}", "KAFKA_VERSION": "4.3.0", "KAFKA_ROOT": "{scratch}"},
+            environment={
+                "KAFKA_URI": "kafka://{address}",
+                "KAFKA_VERSION": "4.3.0",
+                "KAFKA_ROOT": "{scratch}",
+                **WHERE,
+            },
         ),
         _confluent("classic"),
         _confluent("consumer"),

@@ -5,6 +5,7 @@ version 0, bare messages in frames of their own. Before it only ApiVersions is a
 the same connection, as the same user in the same way, and has to before its session ends.
 """
 
+import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,8 @@ from ottla.wire.errors import ErrorCode, KafkaError, ProtocolError
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
+
+log = logging.getLogger("ottla.broker")
 
 _HANDSHAKE_KEY = SASL_HANDSHAKE.to_bytes(2, "big")
 
@@ -75,6 +78,8 @@ class Authenticator:
         assert isinstance(lifetime_ms, int)
         self.lifetime_ms = lifetime_ms
         for name in enabled_mechanisms(broker, listener):
+            if name in (PLAIN, OAUTHBEARER) and config.listener_protocol(listener) == "SASL_PLAINTEXT":
+                log.warning("listener %s takes %s, which shows secrets to all who listen; use SASL_SSL", listener, name)
             self.mechanisms[name] = _maker(broker, name, passwords, self.given_users, tokens)
 
     def handle(self, caller: ServerConnection, frame: Frame) -> Reply:
@@ -82,9 +87,10 @@ class Authenticator:
         login: Login | None = caller.context
         if login is None:
             login = caller.context = Login(self, caller)
+        # Each request of those who have logged in comes this way.
+        elif caller.active_at < login.open_until and frame[:2] != _HANDSHAKE_KEY:
+            return self.handler(caller, frame)
         elif login.phase is Phase.DONE and frame[:2] != _HANDSHAKE_KEY:
-            if caller.active_at < login.ends_at:
-                return self.handler(caller, frame)
             raise ProtocolError(f"the session of {caller.principal} is over, and it did not log in again")
         return login.take(frame)
 

@@ -1,8 +1,8 @@
 """From a frame to a handler, and from its answer to a reply."""
 
-import asyncio
 import logging
 from collections.abc import Awaitable, Coroutine
+from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.apis import find_api, served_versions
@@ -55,7 +55,8 @@ class Dispatcher:
         if client is None or client.client_id != header.client_id or client.principal != caller.principal:
             client = self._metrics.clients.enter(caller, header.client_id)
         answer = api.handler(self._broker, request)
-        if asyncio.iscoroutine(answer):
+        # Not `asyncio.iscoroutine`, which takes ten times as long to say no.
+        if isinstance(answer, CoroutineType):
             return self._reply_later(answer, caller, request, prefix.correlation_id, client, len(frame), begun)
         if self._quotas.active:
             self._hold_back(caller, request, answer, len(frame), self._monotonic() - begun)

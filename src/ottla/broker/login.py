@@ -53,6 +53,7 @@ class Login:
         "_mechanism",
         "_trouble",
         "ends_at",
+        "open_until",
         "phase",
     )
 
@@ -68,6 +69,8 @@ class Login:
         self.phase = Phase.HANDSHAKE
         self.ends_at = NEVER
         """When the client must have logged in again, by the event loop's clock."""
+        self.open_until = -NEVER
+        """Until when its requests are answered; in the past while it logs in."""
 
     @property
     def is_again(self) -> bool:
@@ -104,6 +107,7 @@ class Login:
                 response.error_code = ErrorCode.ILLEGAL_SASL_STATE
                 return response
             self.phase = Phase.HANDSHAKE
+            self.open_until = -NEVER
         if mechanism not in offered:
             response.error_code = ErrorCode.UNSUPPORTED_SASL_MECHANISM
             return self._refuse_mechanism(mechanism, response)
@@ -170,6 +174,7 @@ class Login:
     def _finish(self) -> int:
         """Let the client in; how long its session lasts, or 0 if it has no end."""
         self.phase = Phase.DONE
+        self.open_until = self.ends_at
         self._began_at = self._loop.time()
         self._caller.trust()
         log.debug("%s logged in from %s with %s", self._caller.principal, self._caller.peer, self._mechanism)

@@ -10,7 +10,14 @@ from ottla.client.errors import check, error_of
 from ottla.client.options import ClientOptions
 from ottla.client.picture import NO_LEADER, Leader, Picture, Topic
 from ottla.client.types import TopicPartition
-from ottla.net import BrokerUnreachableError, Connection, ConnectionLostError, HandshakeCutError, MalformedReplyError
+from ottla.net import (
+    BrokerUnreachableError,
+    Connection,
+    ConnectionLostError,
+    HandshakeCutError,
+    LoginMissingError,
+    MalformedReplyError,
+)
 from ottla.ports import Chance, SystemChance
 from ottla.wire.api.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ottla.wire.errors import ErrorCode, KafkaError
@@ -19,6 +26,9 @@ T = TypeVar("T")
 
 UNKNOWN_TOPIC_PATIENCE_MS = 1_000
 """How long a topic may be unknown: long enough for news of it to reach all brokers, short enough for a typing error."""
+
+LOGINS_MISSED = 3
+"""How often a broker must have left at the first request until it is no accident."""
 
 WRONG_ADDRESS_HINT = "see whether a broker runs there, and whether the address is right"
 
@@ -230,8 +240,8 @@ class Cluster:
                 self.last_error = error
                 failures += 1
                 wait_s = self.backoff_s(failures)
-                wrong_address = not self.picture.brokers and self._blames_address(error)
-                if wrong_address and not isinstance(error, BrokerUnreachableError):
+                wrong_address = not self.picture.brokers and self._blames_address(error, failures)
+                if wrong_address and not isinstance(error, (BrokerUnreachableError, LoginMissingError)):
                     raise BrokerUnreachableError(f"{error.message}; {WRONG_ADDRESS_HINT}") from error
                 limit_ms = patience_ms
                 if error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
@@ -240,9 +250,12 @@ class Cluster:
                     raise
             await asyncio.sleep(wait_s)
 
-    def _blames_address(self, error: KafkaError) -> bool:
+    def _blames_address(self, error: KafkaError, failures: int) -> bool:
         """Whether it is the address that is wrong, if nobody has told of the cluster yet: where none can be reached,
-        or one who is no broker, since he never said anything that made sense."""
+        or one who is no broker, since he never said anything that made sense; or one who leaves again and again where a
+        login would be."""
+        if isinstance(error, LoginMissingError):
+            return failures >= LOGINS_MISSED
         if isinstance(error, (ConnectionLostError, MalformedReplyError)):
             return isinstance(error, BrokerUnreachableError) or not self._connections.has_versions
         return False

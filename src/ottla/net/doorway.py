@@ -12,6 +12,7 @@ import ssl
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 
 from ottla.net.principals import PrincipalRules, subject_name
 from ottla.net.serving import ANONYMOUS, ServerConnection
@@ -87,7 +88,10 @@ class Doorway:
         self._leave = leave
         self._failed = failed
         self._loop = asyncio.get_running_loop()
-        self._handshakes: dict[asyncio.Task[None], _Visitor] = {}
+        self._handshakes: dict[asyncio.Task[None], None] = {}
+        """Those under way, the oldest first."""
+        self._tasks: set[asyncio.Task[None]] = set()
+        """Those, and others that are being given up."""
         self._accepting: asyncio.Task[None] | None = None
         self._reports = 0
         self._reports_since = self._loop.time()
@@ -109,7 +113,7 @@ class Doorway:
 
     async def close(self) -> None:
         """Accept nobody more, and give up the handshakes that are under way."""
-        tasks = [task for task in (self._accepting, *self._handshakes) if task is not None]
+        tasks = [task for task in (self._accepting, *self._tasks) if task is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -129,13 +133,19 @@ class Doorway:
                 continue
             visitor = _Visitor(client, host, peer)
             task = self._loop.create_task(self._shake_hands(visitor))
-            self._handshakes[task] = visitor
-            task.add_done_callback(self._ended)
+            self._tasks.add(task)
+            self._handshakes[task] = None
+            task.add_done_callback(partial(self._ended, visitor))
             if len(self._handshakes) > MOST_HANDSHAKES:
-                next(iter(self._handshakes)).cancel()
+                oldest = next(iter(self._handshakes))
+                del self._handshakes[oldest]
+                oldest.cancel()
+            # While others wait to be accepted, the event loop would not get its turn.
+            await asyncio.sleep(0)
 
-    def _ended(self, task: "asyncio.Task[None]") -> None:
-        visitor = self._handshakes.pop(task)
+    def _ended(self, visitor: _Visitor, task: "asyncio.Task[None]") -> None:
+        self._tasks.discard(task)
+        self._handshakes.pop(task, None)
         if not visitor.is_in:
             self._leave(visitor.host)
         if not visitor.is_begun:

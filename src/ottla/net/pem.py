@@ -33,6 +33,9 @@ class Pem(NamedTuple):
     name: str
     value: str
 
+    def __repr__(self) -> str:
+        return f"Pem({self.name}, {self.shown})"
+
     @property
     def path(self) -> str | None:
         """The file, if it is one."""

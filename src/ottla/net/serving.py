@@ -248,7 +248,9 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def overdue(self, since: float) -> str | None:
         """Why the connection should close if whatever it does now it has done since before then; None if not."""
-        if not self._finishing and (self._pending is not None or (self._paused and not self._busy)):
+        # One that is muted may be gone: nobody looks at its socket meanwhile.
+        held = self._paused and not self._busy and self._mute_timer is None
+        if not self._finishing and (self._pending is not None or held):
             return None
         if self.active_at < since:
             return "it does not read its replies" if self._sender.stuck else "it is idle"

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from ottla.net.pem import Pem, TlsSettingsError, load_authorities, load_identity, load_revoked
 from ottla.net.security import Security
@@ -85,33 +85,50 @@ class Reloading:
             return True
 
 
-@lru_cache(maxsize=CONTEXTS_KEPT)
+class _ClientSettings(NamedTuple):
+    """What a client's context is made of, by the names of `Security`."""
+
+    ssl_check_hostname: bool
+    ssl_cafile: str | None
+    ssl_certfile: str | None
+    ssl_keyfile: str | None
+    ssl_password: str | None
+    ssl_crlfile: str | None
+    ssl_ciphers: str | None
+
+    def pem(self, name: str) -> Pem | None:
+        """A file or text, if it was given."""
+        value: str | None = getattr(self, name)
+        return None if value is None else Pem(name, value)
+
+
 def client_tls(security: Security) -> Reloading:
     """The context of a client, which those that are told the same share."""
-    if security.ssl_context is not None:
-        given = security.ssl_context
+    given = security.ssl_context
+    if given is not None:
         return Reloading(lambda: given, ())
-    sources = {
-        name: Pem(name, value)
-        for name in ("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_crlfile")
-        if (value := getattr(security, name)) is not None
-    }
-    return Reloading(lambda: _client_context(security, sources), sources.values())
+    return _kept(_ClientSettings(*(getattr(security, name) for name in _ClientSettings._fields)))
 
 
-def _client_context(security: Security, sources: dict[str, Pem]) -> ssl.SSLContext:
+@lru_cache(maxsize=CONTEXTS_KEPT)
+def _kept(settings: _ClientSettings) -> Reloading:
+    sources = [settings.pem(name) for name in ("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_crlfile")]
+    return Reloading(lambda: _client_context(settings), sources)
+
+
+def _client_context(settings: _ClientSettings) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
-    context.check_hostname = security.ssl_check_hostname
-    _set_ciphers(context, security.ssl_ciphers or GOOD_CIPHERS, "ssl_ciphers")
-    if "ssl_cafile" in sources:
-        load_authorities(context, sources["ssl_cafile"])
+    context.check_hostname = settings.ssl_check_hostname
+    _set_ciphers(context, settings.ssl_ciphers or GOOD_CIPHERS, "ssl_ciphers")
+    if (authorities := settings.pem("ssl_cafile")) is not None:
+        load_authorities(context, authorities)
     else:
         context.load_default_certs(ssl.Purpose.SERVER_AUTH)
-    if "ssl_certfile" in sources:
-        load_identity(context, sources["ssl_certfile"], sources.get("ssl_keyfile"), security.ssl_password)
-    if "ssl_crlfile" in sources:
-        load_revoked(context, sources["ssl_crlfile"])
+    if (certificate := settings.pem("ssl_certfile")) is not None:
+        load_identity(context, certificate, settings.pem("ssl_keyfile"), settings.ssl_password)
+    if (revoked := settings.pem("ssl_crlfile")) is not None:
+        load_revoked(context, revoked)
     return context
 
 

@@ -100,3 +100,4 @@ def test_errors_about_texts_do_not_show_them(context: ssl.SSLContext, authority:
     said = complaint(context, identity.chain.decode(), authority.issue("other").key.decode())
     assert "BEGIN" not in said
     assert said.startswith("key: the text has a key")
+    assert "BEGIN" not in repr(Pem("key", identity.key.decode()))

@@ -126,6 +126,36 @@ def test_requests_before_the_client_leaves_are_handled(loop_factory: LoopFactory
     run(loop_factory, story())
 
 
+@each_loop
+def test_a_listener_with_tls_is_reached_at_all_addresses_of_the_machine(
+    loop_factory: LoopFactory, world: TlsWorld
+) -> None:
+    async def story() -> None:
+        listener = Listener(echo, tls=await world.tls(world.settings()))
+        _, port = await listener.start("", 0)
+        for host in ("127.0.0.1", "::1"):
+            if host == "::1" and not _has_ipv6():
+                continue
+            reader, writer = await asyncio.open_connection(
+                host, port, ssl=client_context(world), server_hostname="localhost"
+            )
+            client = Client(reader, writer)
+            client.send(b"hello")
+            assert await client.receive() == b"hello"
+            writer.close()
+        await listener.stop()
+
+    run(loop_factory, story())
+
+
+def _has_ipv6() -> bool:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False
+
+
 # Who the client is.
 
 
