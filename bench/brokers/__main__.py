@@ -5,6 +5,7 @@ others stand still. What counts is the ratio to Kafka 4 within a round. Lines, a
 """
 
 import argparse
+import signal
 import sys
 import tempfile
 from collections.abc import Sequence
@@ -33,6 +34,8 @@ GOT_WORSE = 3
 
 def main() -> int:
     """Measure, print and write; 3 if a quick run finds that something got worse."""
+    # Brokers are ended and folders removed then, as after an interrupt.
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     options = _parser().parse_args()
     if options.list:
         for line in LINES:
@@ -47,6 +50,9 @@ def main() -> int:
     try:
         lines = chosen(options.only or (QUICK if options.quick else [line.name for line in LINES]))
         kinds = _contenders(options.peers, options.quick)
+        if options.markdown and options.markdown.exists():
+            # Better now than after an hour.
+            into_document(options.markdown.read_text(), "")
     except ValueError as error:
         print(error, file=sys.stderr)
         return 2
@@ -83,7 +89,7 @@ def _parser() -> argparse.ArgumentParser:
 def _contenders(names: Sequence[str] | None, quick: bool) -> list[type[Server]]:
     available = {kind.__name__.lower(): kind for kind in at_hand()}
     if names is None:
-        return [Ottla, Kafka4] if quick and Kafka4 in available.values() else list(available.values())
+        return [kind for kind in available.values() if not quick or kind in (Ottla, Kafka4)]
     unknown = [name for name in names if name.lower() not in available]
     if unknown:
         raise ValueError(f"{', '.join(unknown)} cannot take part here; those who can: {', '.join(available)}")
@@ -111,6 +117,8 @@ def _measure(lines: Sequence[Line], kinds: Sequence[type[Server]], options: argp
 
         def save(found: Report) -> None:
             progress.update(bar, advance=1, refresh=True)
+            if not progress.console.is_terminal:
+                progress.console.print(f"measured: {found.results[-1].title}", markup=False)
             if options.json:
                 options.json.write_text(with_earlier(found).to_json())
 

@@ -21,6 +21,7 @@ from . import usage
 from .frames import reply_to
 
 START_SECONDS, STOP_SECONDS = 120.0, 120.0
+DELETION_SECONDS = 10.0
 POLL_SECONDS = 0.005
 METADATA_VERSION = 4
 CREATE_VERSION, DELETE_VERSION, LIST_OFFSETS_VERSION = 4, 3, 4
@@ -160,12 +161,15 @@ class Server(ABC):
         return name
 
     def delete_topic(self, name: str) -> None:
-        """Be rid of a topic."""
+        """Be rid of a topic, and of its files: the system would write them to the disk while others have their turn."""
         with Caller(self.address) as caller:
             request = DeleteTopicsRequest(topic_names=[name], timeout_ms=30_000)
             reply = reply_to(DeleteTopicsRequest, DELETE_VERSION, caller.call(frame(request, DELETE_VERSION)))
         if code := reply.responses[0].error_code:
             raise RuntimeError(f"{self.title} did not delete {name}: error {code}")
+        deadline = time.monotonic() + DELETION_SECONDS
+        while any(self.folder.glob(f"data/{name}-*")) and time.monotonic() < deadline:
+            time.sleep(POLL_SECONDS)
 
     def end_offsets(self, name: str, partitions: int) -> list[int]:
         """How many records each partition of a topic has had."""

@@ -59,6 +59,15 @@ WHERE: Mapping[str, str] = {
 """How our plugins learn where it is."""
 
 
+RULES: Mapping[str, str] = {
+    "authorizer.class.name": "ottla",
+    "allow.everyone.if.no.acl.found": "true",
+    # Who sets the rules here comes in plain text.
+    "super.users": "User:ANONYMOUS",
+}
+"""Settings of a broker that has rules of access, and forbids nothing without one."""
+
+
 def _confluent(protocol: str) -> Suite:
     """The suite of confluent-kafka, whose tests are written once for both protocols of groups."""
     # Schemas and share groups are no business of ours yet, and one file is a program of its own.
@@ -66,7 +75,7 @@ def _confluent(protocol: str) -> Suite:
     return Suite(
         client=f"confluent-kafka-{protocol}",
         folder="tests/integration",
-        broker={"num.partitions": "4"},
+        broker={**RULES, "num.partitions": "4"},
         plugins=("ottla_suite_confluent", "ottla_suite"),
         arguments=tuple(f"--ignore=tests/integration/{name}" for name in ignored),
         environment={"BROKERS": "{address}", "TEST_CONSUMER_GROUP_PROTOCOL": protocol},
@@ -88,10 +97,7 @@ SUITES: Mapping[str, Suite] = {
                 "listener.name.sasl_plaintext.plain.sasl.jaas.config": (
                     'PlainLoginModule required user_admin="admin" user_test="test" user_test2="test2";'
                 ),
-                "authorizer.class.name": "ottla",
-                "allow.everyone.if.no.acl.found": "true",
-                # Who sets the rules here comes in plain text.
-                "super.users": "User:admin;User:ANONYMOUS",
+                **RULES,
             },
             plugins=("ottla_suite_aiokafka", "ottla_suite"),
             # Their tests ask the image's tag which features to expect; 2.8.1 is the newest that they name themselves.
@@ -108,7 +114,7 @@ SUITES: Mapping[str, Suite] = {
             client="kafka-python",
             folder="test/integration",
             # Their own broker has number 0 and says what it advertises, and their tests know both.
-            broker={"num.partitions": "4", "node.id": "0", "advertised.listeners": "PLAINTEXT://{address}"},
+            broker={**RULES, "num.partitions": "4", "node.id": "0", "advertised.listeners": "PLAINTEXT://{address}"},
             users={"alice": "alice-secret"},
             plugins=("ottla_suite_kafka_python", "ottla_suite"),
             arguments=(),

@@ -1,9 +1,9 @@
 """Sockets: the listener and its connections on a broker's side, the connection on a client's."""
 
 from ottla.net.admission import Admission
-from ottla.net.connection import (
+from ottla.net.connection import Connection
+from ottla.net.failures import (
     BrokerUnreachableError,
-    Connection,
     ConnectionLostError,
     HandshakeCutError,
     LoginMissingError,
