@@ -74,6 +74,8 @@ class Kafka(Server):
             **ONE_NODE,
             **SETTINGS,
             "broker.session.timeout.ms": str(self.session_timeout_ms),
+            # Until then it removes no files either.
+            "log.initial.task.delay.ms": "100",
             "listeners": f"PLAINTEXT://{self.bootstrap},CONTROLLER://{controller}",
             "advertised.listeners": f"PLAINTEXT://{self.bootstrap}",
             "controller.quorum.voters": f"{ONE_NODE['node.id']}@{controller}",

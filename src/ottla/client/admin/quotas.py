@@ -17,7 +17,11 @@ EXACT, DEFAULT = 0, 1
 
 
 class QuotaDefault(Enum):
-    """`QuotaDefault.DEFAULT` as a name: all that have no quota of their own."""
+    """`QuotaDefault.DEFAULT` as a name: all that have no quota of their own.
+
+    >>> ClientQuotaEntity(user=QuotaDefault.DEFAULT).parts
+    (('user', None),)
+    """
 
     DEFAULT = "default"
 
@@ -45,7 +49,11 @@ class ClientQuotaEntity:
 
     @property
     def parts(self) -> QuotaEntity:
-        """Types and names, as they are sent; None is a default."""
+        """Types and names, as they are sent; None is a default.
+
+        >>> ClientQuotaEntity(user="alice", client_id="reports").parts
+        (('client-id', 'reports'), ('user', 'alice'))
+        """
         named = ((CLIENT_ID, self.client_id), (IP, self.ip), (USER, self.user))
         return tuple(
             (kind, None if isinstance(name, QuotaDefault) else name) for kind, name in named if name is not None
@@ -53,7 +61,11 @@ class ClientQuotaEntity:
 
     @classmethod
     def of(cls, parts: Mapping[str, str | None]) -> "ClientQuotaEntity":
-        """An entity as it is received."""
+        """An entity as it is received.
+
+        >>> ClientQuotaEntity.of({"user": "alice"})
+        ClientQuotaEntity(user='alice', client_id=None, ip=None)
+        """
 
         def name(kind: str) -> QuotaName:
             return None if kind not in parts else parts[kind] or QuotaDefault.DEFAULT
