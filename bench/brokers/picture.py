@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from .results import Report, Result
 
-ROW, TEXT, WIDTH, MARGIN = 22, 430, 980, 40
+ROW, TEXT, WIDTH, MARGIN = 22, 530, 1080, 40
 PLOT = WIDTH - TEXT - 120
 GOOD, BAD, PLAIN, INK, GRID = "#2e7d32", "#c62828", "#5c6bc0", "#222222", "#cccccc"
 

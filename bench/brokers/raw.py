@@ -19,8 +19,12 @@ Address = tuple[str, int]
 
 
 @contextmanager
-def connected(address: Address, count: int = 1) -> Iterator[list[socket.socket]]:
-    """So many connections, which block."""
+def connected(address: Address, count: int = 1, greeting: bytes = b"") -> Iterator[list[socket.socket]]:
+    """So many connections, which block.
+
+    With a request as a greeting, its reply is waited for before the next connection is made: where a server's queue of
+    new connections is full, the system drops the next, which then tries again after a second.
+    """
     found: list[socket.socket] = []
     try:
         for _ in range(count):
@@ -31,6 +35,8 @@ def connected(address: Address, count: int = 1) -> Iterator[list[socket.socket]]
             one.settimeout(None)
             for which in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
                 one.setsockopt(socket.SOL_SOCKET, which, struct.pack("ll", int(TIMEOUT_S), 0))
+            if greeting:
+                call(one, greeting)
         yield found
     finally:
         for one in found:

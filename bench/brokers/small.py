@@ -5,6 +5,7 @@ import socket
 from collections.abc import Sequence
 
 from bench.caller import frame
+from ottla.wire.api.api_versions import ApiVersionsRequest
 from ottla.wire.api.metadata import MetadataRequest, MetadataRequestTopic
 
 from .frames import batch, produce_frame
@@ -46,8 +47,8 @@ class Flood(Line):
         """A first reply that is looked into, some more, and then those that count."""
         allow_connections(self._connections)
         topic = server.new_topic()
-        with connected(server.address, self._connections) as connections:
-            request = self._request(topic)
+        request, greeting = self._request(topic), frame(ApiVersionsRequest(), version=0)
+        with connected(server.address, self._connections, greeting) as connections:
             if self._api == "Produce":
                 reply_bytes = first_produced(connections[0], [request])
             else:

@@ -3,17 +3,26 @@
 import asyncio
 import logging
 import struct
+import threading
 import time
 from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
 from ottla.broker.apis import SERVED, served_versions
-from ottla.client.admin import ConfigResource, ConfigResourceType, UserScramCredentialUpsertion
-from ottla.cluster.credential import ScramMechanism
+from ottla.client.admin import (
+    ClientQuotaEntity,
+    ConfigResource,
+    ConfigResourceType,
+    QuotaDefault,
+    UserScramCredentialUpsertion,
+)
+from ottla.cluster.credential import ScramCredential, ScramMechanism
+from ottla.net.sasl.scram import matches
 from ottla.net.sasl.scram_client import ScramClient
 from ottla.sync import Admin
 from ottla.testing import TestBroker
@@ -25,7 +34,7 @@ from ottla.wire.api.sasl_handshake import SaslHandshakeRequest
 from ottla.wire.errors import ErrorCode, KafkaError
 from ottla.wire.frame import encode_request
 from tests.broker.hostile_client import HostileClient
-from tests.broker.sasl_client import ClosedError, SaslClient
+from tests.broker.sasl_client import TIMEOUT_S, ClosedError, SaslClient
 
 API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE = 18, 17, 36
 PASSWORD = "wonder-4711"
@@ -313,6 +322,39 @@ def test_a_thousand_bad_logins_leave_others_undisturbed() -> None:
         assert calls > 100
         assert slowest_s < 1
     broker.close()
+
+
+def test_whoever_leaves_before_his_password_is_checked_gives_up_his_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or strangers could fill the line, without even staying connected, and nobody else would get in for a while."""
+    go_on = threading.Event()
+    checked: list[str] = []
+
+    def slow(credential: ScramCredential, password: str) -> bool:
+        assert go_on.wait(TIMEOUT_S)
+        checked.append(password)
+        return matches(credential, password)
+
+    monkeypatch.setattr("ottla.broker.users.matches", slow)
+    with started() as broker, connected(broker) as honest:
+        with ExitStack() as strangers:
+            for number in range(50):
+                stranger = strangers.enter_context(connected(broker))
+                stranger.handshake("PLAIN")
+                stranger.send(SaslAuthenticateRequest(auth_bytes=f"\0alice\0guess {number}".encode()), 2)
+        # What is sent later is answered later, so by now all of them are known to have left.
+        with connected(broker) as last:
+            assert last.call(ApiVersionsRequest(), 0).error_code == 0
+        go_on.set()
+        assert honest.plain("alice", PASSWORD + "alice").error_code == 0
+    assert len(checked) <= 3
+
+
+def test_strangers_do_not_use_up_a_quota_that_others_log_in_on() -> None:
+    with started() as broker, connected(broker) as stranger, connected(broker) as honest:
+        with Admin(broker.bootstrap_servers) as admin:
+            admin.alter_client_quotas({ClientQuotaEntity(user=QuotaDefault.DEFAULT): {"request_percentage": 0.000001}})
+        assert [stranger.call(ApiVersionsRequest(), 2).throttle_time_ms for _ in range(20)] == [0] * 20
+        assert honest.plain("alice", PASSWORD + "alice").error_code == 0
 
 
 @pytest.mark.parametrize("seed", [1, 2])

@@ -10,6 +10,7 @@ from ottla.broker.audit import AUDITED, record_request
 from ottla.broker.request import Client, Request
 from ottla.broker.stopwatch import Stopwatch
 from ottla.metrics.clients import ClientCounters
+from ottla.net.serving import ANONYMOUS
 from ottla.wire.api.api_versions import ApiVersion, ApiVersionsResponse
 from ottla.wire.errors import ErrorCode, ProtocolError
 from ottla.wire.frame import decode_request, encode_response, read_request_prefix
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 _API_VERSIONS = 18
+_OF_STRANGERS = frozenset({17, _API_VERSIONS, 36})
+"""What is answered before a login."""
 LONGEST_PAUSE_MS = 2**31 - 1
 
 Reply = list[Any] | None
@@ -97,6 +100,9 @@ class Dispatcher:
 
     def _hold_back(self, caller: Client, request: Request, response: Any, size: int, busy_s: float) -> None:
         """Have a client pause that has used more than it may, and tell it."""
+        if request.api_key in _OF_STRANGERS and caller.principal == ANONYMOUS:
+            # Before they have names, all would share one allowance: whoever wastes it would keep the others out.
+            return
         pause_s = self._quotas.used(request, size, response, busy_s)
         if pause_s <= 0:
             return

@@ -150,8 +150,11 @@ class Login:
         return [len(answer).to_bytes(4, "big") + answer]
 
     async def _step(self, token: bytes) -> bytes:
-        exchange = self._exchange
+        exchange, task = self._exchange, asyncio.current_task()
         assert exchange is not None
+        assert task is not None
+        # Whoever leaves gives up his place in the line: passwords are checked one at a time.
+        self._caller.interrupt = task.cancel
         if self._trouble is not None:
             raise SaslError(self._trouble)
         answer = await exchange.answer(token)

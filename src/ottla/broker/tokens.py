@@ -5,6 +5,7 @@ import json
 import logging
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from http.client import HTTPException
 from typing import Any, NamedTuple, Protocol
 from urllib.error import URLError
 from urllib.parse import urlsplit
@@ -76,7 +77,7 @@ class Tokens:
         self._leeway_s = config.sasl_oauthbearer_clock_skew_seconds
         self._user_claim = config.sasl_oauthbearer_sub_claim_name
         self._keys: Mapping[str | None, Key] = {}
-        self._lock = asyncio.Lock()
+        self._fetching: asyncio.Task[None] | None = None
         # One, so that strangers who try tokens take one processor at most.
         self._thread = ThreadPoolExecutor(1, "ottla-tokens")
         self._failures = 0
@@ -96,6 +97,8 @@ class Tokens:
 
     def close(self) -> None:
         """Let go of the thread."""
+        if self._fetching is not None:
+            self._fetching.cancel()
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     def _verified(self, token: str, key: Key) -> Bearer:
@@ -122,10 +125,10 @@ class Tokens:
     async def _key(self, key_id: str | None) -> Key:
         loop = asyncio.get_running_loop()
         if loop.time() >= self._next_regular or (key_id not in self._keys and loop.time() >= self._next_fetch):
-            async with self._lock:
-                # Whoever waited here finds it done.
-                if loop.time() >= min(self._next_regular, self._next_fetch):
-                    await self._fetch(loop)
+            if self._fetching is None:
+                self._fetching = loop.create_task(self._fetch(loop))
+            # Once for all who wait for it, also if the first of them leaves.
+            await asyncio.shield(self._fetching)
         found = self._keys.get(key_id)
         if found is None:
             raise SaslError(
@@ -137,13 +140,15 @@ class Tokens:
         try:
             self._keys = await asyncio.to_thread(self._read)
         # Keys that were good a while ago still are, so it goes on with those.
-        except (OSError, ValueError, self._jwt.PyJWTError) as error:
+        except (OSError, HTTPException, ValueError, self._jwt.PyJWTError) as error:
             reason = error.reason if isinstance(error, URLError) else error
             log.warning("cannot get the keys for OAUTHBEARER from %s: %s", self._url, reason)
             wait_s = min(self._backoff_s * 2**self._failures, self._longest_backoff_s)
             self._failures = min(self._failures + 1, 30)
             self._next_regular = self._next_fetch = loop.time() + wait_s
             return
+        finally:
+            self._fetching = None
         self._failures = 0
         self._next_regular = loop.time() + self._refresh_s
         # Not for each made-up key of a stranger.

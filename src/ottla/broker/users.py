@@ -77,21 +77,24 @@ class Passwords:
     def __init__(self, users: Users, chance: Chance) -> None:
         self._users = users
         self._key = chance.secret(32)
-        self._proven: dict[str, tuple[ScramCredential, bytes]] = {}
+        self._proven: dict[str, tuple[tuple[ScramCredential, str | None], bytes]] = {}
+        """By user: what his password was checked against, and a seal of the password that was right."""
         self._thread = ThreadPoolExecutor(1, "ottla-passwords")
 
     async def check(self, user: str, password: str, given: Mapping[str, str]) -> bool:
         """Whether this is the password of a user, who is among those that the settings give, or has credentials."""
         credential = self._credential(user)
+        # Each listener may give a user a password of its own, so what was right at one need not be at another.
+        checked = (credential, given.get(user))
         seal = hmac.digest(self._key, password.encode(errors="surrogatepass"), "sha256")
         known, proof = self._proven.get(user, (None, b""))
-        if known == credential and hmac.compare_digest(proof, seal):
+        if known == checked and hmac.compare_digest(proof, seal):
             return True
         is_given = user in given and hmac.compare_digest(given[user].encode(), password.encode(errors="surrogatepass"))
         # Also where the answer is known by now, so that it takes as long.
         is_kept = await self._run(credential, password)
         if is_given or is_kept:
-            self._proven[user] = (credential, seal)
+            self._proven[user] = (checked, seal)
         return is_given or is_kept
 
     def _credential(self, user: str) -> ScramCredential:

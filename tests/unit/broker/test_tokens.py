@@ -3,6 +3,8 @@
 import asyncio
 import hmac
 import json
+import socket
+import threading
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -201,6 +203,66 @@ def test_made_up_keys_do_not_have_the_set_fetched_each_time(tmp_path: Path, monk
 
     run(url, story)
     assert len(reads) == 1
+
+
+def test_whoever_leaves_while_keys_are_fetched_has_them_fetched_for_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = write_keys(tmp_path, key_set(one=EC_KEY))
+    reads = []
+    go_on = threading.Event()
+    original = Tokens._read
+
+    def slow(self: Tokens) -> Any:
+        reads.append(1)
+        assert go_on.wait(10)
+        return original(self)
+
+    monkeypatch.setattr(Tokens, "_read", slow)
+
+    async def story(tokens: Tokens) -> None:
+        first, *others = [asyncio.ensure_future(tokens.check(token())) for _ in range(3)]
+        while not reads:
+            await asyncio.sleep(0.001)
+        first.cancel()
+        await asyncio.wait([first])
+        others.append(asyncio.ensure_future(tokens.check(token())))
+        await asyncio.sleep(0)
+        go_on.set()
+        assert [found.user for found in await asyncio.gather(*others)] == ["alice"] * 3
+
+    run(url, story)
+    assert len(reads) == 1
+
+
+def test_a_server_that_answers_nonsense_is_asked_again_later(caplog: pytest.LogCaptureFixture) -> None:
+    asked = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            while True:
+                try:
+                    client, _ = server.accept()
+                except OSError:
+                    return
+                asked.append(1)
+                with client:
+                    client.recv(10_000)
+                    client.sendall(b"this is no HTTP\r\n\r\n")
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+
+        async def story(tokens: Tokens) -> None:
+            for _ in range(3):
+                with pytest.raises(SaslError, match="no key"):
+                    await tokens.check(token())
+
+        run(f"http://127.0.0.1:{server.getsockname()[1]}/", story, jwks_endpoint_retry_backoff_ms="60000")
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+    assert len(asked) == 1
+    assert "cannot get the keys for OAUTHBEARER" in caplog.text
 
 
 @pytest.mark.parametrize("url", ["", "keys.json", "ftp://keys"])

@@ -90,6 +90,18 @@ def test_a_changed_password_and_a_deleted_user_count_at_once() -> None:
     run(story)
 
 
+def test_a_password_that_one_listener_gives_is_not_good_at_another() -> None:
+    async def story(users: Users, passwords: Passwords) -> None:
+        one, two, none = {"carol": "first"}, {"carol": "second"}, dict[str, str]()
+        assert await passwords.check("carol", "first", one)
+        assert not await passwords.check("carol", "first", two)
+        assert not await passwords.check("carol", "first", none)
+        assert await passwords.check("carol", "second", two)
+        assert not await passwords.check("carol", "second", one)
+
+    run(story)
+
+
 def test_whoever_was_right_before_does_not_wait_behind_those_who_guess() -> None:
     async def story(users: Users, passwords: Passwords) -> None:
         await add(users, "alice", "wonder")

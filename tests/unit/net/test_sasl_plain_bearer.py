@@ -25,6 +25,7 @@ def test_name_and_password_arrive_as_they_were_given(user: str, password: str) -
         b"\0alice\0wonder\0",
         b"\0al\0ice\0wonder",
         b"\0alice\0\xff",
+        b"\0alice\0" + b"wonder" * 1000,
     ],
 )
 def test_messages_of_plain_that_make_no_sense_are_refused(token: bytes) -> None:

@@ -4,6 +4,9 @@ from typing import NamedTuple
 
 from ottla.net.sasl.errors import SaslError
 
+LONGEST = 4096
+"""Bytes of a message. Many may wait to be checked at a time, and strangers wrote them."""
+
 
 class PlainLogin(NamedTuple):
     """What a client says in PLAIN."""
@@ -21,6 +24,8 @@ def parse_plain(token: bytes) -> PlainLogin:
     >>> parse_plain(b"\\0alice\\0wonder")
     PlainLogin(user='alice')
     """
+    if len(token) > LONGEST:
+        raise SaslError(f"a message of {len(token)} bytes; {LONGEST} is the most")
     try:
         parts = token.decode().split("\0")
     except UnicodeDecodeError:
