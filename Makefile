@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST_ARGS ?= -n 4 --dist loadscope
 
-.PHONY: help demo test check unit setup conformance fuzz crash power-cut group-histories spark spark-crash faults \
+.PHONY: help demo test check unit setup conformance fuzz fuzz-door crash power-cut group-histories spark spark-crash faults \
 	bench bench-quick bench-client bench-spark bench-codec bench-growth bench-groups bench-tls bench-metrics clean
 
 help:  ## this list
@@ -41,6 +41,9 @@ conformance: $(READY)  ## every codec against other people's, with a table
 
 fuzz: $(READY)  ## a million hostile inputs
 	@$(BIN)/python -m tests.fuzz
+
+fuzz-door: $(READY)  ## a million strangers at the door of a broker that asks for a login
+	@$(BIN)/python -m tests.fuzz --part door
 
 crash: $(READY)  ## kill a broker 200 times under load, and look for every acknowledged record
 	@$(BIN)/python -m tests.crash

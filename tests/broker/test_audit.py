@@ -95,6 +95,15 @@ def test_changes_through_a_broker_are_written_down_with_who_and_what_became_of_t
     assert "123454321" not in "".join(record.getMessage() for record in written)
 
 
+def test_a_users_name_cannot_make_lines_of_its_own(audited: Audited) -> None:
+    class Mallory(_Alice):
+        principal = "User:m\nDeleteTopics by User:alice"
+
+    body, response = CreateTopicsRequest(), CreateTopicsResponse(topics=[CreatableTopicResult(name="a")])
+    audit.record_request(Request(19, 0, "admin", Mallory(), body), response)
+    assert "\n" not in audited()[-1].getMessage()
+
+
 def test_a_line_as_json_says_who_in_fields_of_its_own(audited: Audited) -> None:
     _record(19, CreateTopicsRequest(), CreateTopicsResponse(topics=[CreatableTopicResult(name="a")]))
     written = json.loads(JsonFormatter().format(audited()[-1]))

@@ -6,7 +6,7 @@ import logging
 import time
 import traceback
 import urllib.request
-from base64 import b64encode
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -250,9 +250,13 @@ def shown(house: House) -> list[str]:
     said = failure(lambda: java_security({**java, "sasl.jaas.config": jaas.replace("required", "")}))
     said += failure(lambda: Security(security_protocol="SASL_SSL", sasl_mechanism="PLAIN", sasl_plain_password=WRONG))
     for name, value in (("ssl.keystore.key", WRONG), ("ssl.key.password", WRONG)):
-        broken = {**house.settings, name: value, "log.dirs": "unused"}
-        said += failure(lambda: TestBroker(broken).start())  # noqa: B023
+        said += failure(lambda: _start({**house.settings, name: value}))  # noqa: B023
     return [text for thing in things for text in (repr(thing), str(thing))] + said
+
+
+def _start(settings: dict[str, str]) -> None:
+    with TestBroker(settings):
+        pass
 
 
 def commands(house: House) -> list[str]:
@@ -441,39 +445,70 @@ def test_a_token_is_good_for_nobody_after_its_end_and_for_no_other_key(users: Ho
             assert client.is_closed()
 
 
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"[" * 20_000 + b"]" * 20_000,
+        b'{"alg":' * 6_000,
+        b'{"alg":' + b"9" * 40_000 + b"}",
+        b'{"alg":"ES256","kid":["one"]}',
+        b'{"alg":["ES256"],"kid":"one"}',
+        b'{"alg":"ES256","kid":"\\ud800"}',
+        b'{"alg":"ES256","kid":"one","b64":false,"crit":["b64"]}',
+        b'{"alg":"ES256","kid":"one"}'.replace(b'"', b'\0"'),
+        b"[]",
+        b"\0",
+    ],
+    ids=lambda header: repr(header[:30]),
+)
+def test_a_token_made_to_break_its_reader_is_refused_as_any_other(
+    users: House, header: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    made = ".".join(urlsafe_b64encode(part).decode().rstrip("=") for part in (header, b"{}", b"x" * 64))
+    with users.client() as client:
+        client.handshake("OAUTHBEARER")
+        refusal = client.authenticate(f"n,,\1auth=Bearer {made}\1\1".encode())
+        assert refusal.auth_bytes == b'{"status":"invalid_token"}'
+        assert client.authenticate(b"\1").error_code == FAILED
+        assert client.is_closed()
+    assert [record for record in caplog.records if record.exc_info or record.levelno >= logging.ERROR] == []
+
+
 def test_a_stranger_cannot_talk_a_client_down_to_a_weaker_mechanism(users: House) -> None:
-    """A broker that offers nothing but PLAIN is not sent a password by a client that was told to use SCRAM."""
+    """Where somebody on the way offers nothing but PLAIN, a client that was told to use SCRAM sends no password."""
     heard: list[bytes] = []
+    visits: list[asyncio.Task[None]] = []
+
+    async def between(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        upstream = await asyncio.open_connection(users.broker.host, users.broker.ports["SASL_PLAINTEXT"])
+
+        async def forth() -> None:
+            while data := await reader.read(65536):
+                heard.append(data)
+                upstream[1].write(data)
+            upstream[1].close()
+
+        async def back() -> None:
+            while data := await upstream[0].read(65536):
+                if b"SCRAM-SHA-256" in data:
+                    # UNSUPPORTED_SASL_MECHANISM, and one mechanism.
+                    answer = data[4:8] + b"\0\x21" + b"\0\0\0\1" + b"\0\5PLAIN"
+                    data = len(answer).to_bytes(4, "big") + answer
+                writer.write(data)
+            writer.close()
+
+        await asyncio.gather(forth(), back())
+        await asyncio.gather(writer.wait_closed(), upstream[1].wait_closed(), return_exceptions=True)
 
     async def story() -> list[str]:
-        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            upstream_reader, upstream_writer = await asyncio.open_connection(
-                users.broker.host, users.broker.ports["SASL_PLAINTEXT"]
-            )
+        def visited(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            visits.append(asyncio.ensure_future(between(reader, writer)))
 
-            async def forward() -> None:
-                while data := await reader.read(65536):
-                    heard.append(data)
-                    upstream_writer.write(data)
-                upstream_writer.close()
-
-            async def back() -> None:
-                while data := await upstream_reader.read(65536):
-                    # The offer without SCRAM, and an error that says so.
-                    if b"SCRAM-SHA-256" in data and b"PLAIN" in data:
-                        size, correlation_id = data[:4], data[4:8]
-                        body = b"\0\x21" + b"\0\0\0\1" + b"\0\5PLAIN"
-                        data = (4 + len(body)).to_bytes(4, "big") + correlation_id + body
-                        assert size
-                    writer.write(data)
-                writer.close()
-
-            await asyncio.gather(forward(), back(), return_exceptions=True)
-
-        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        server = await asyncio.start_server(visited, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         said = await asyncio.to_thread(failure, lambda: _log_in_at(f"127.0.0.1:{port}"))
         server.close()
+        await asyncio.gather(*visits)
         return said
 
     said = asyncio.run(story())

@@ -8,12 +8,14 @@ import time
 from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ottla.broker.apis import SERVED, served_versions
+from ottla.broker.login import MOST_TOLD
 from ottla.client.admin import (
     ClientQuotaEntity,
     ConfigResource,
@@ -335,7 +337,7 @@ def test_whoever_leaves_before_his_password_is_checked_gives_up_his_place(monkey
         return matches(credential, password)
 
     monkeypatch.setattr("ottla.broker.users.matches", slow)
-    with started() as broker, connected(broker) as honest:
+    with closing(started()) as broker, connected(broker) as honest:
         with ExitStack() as strangers:
             for number in range(50):
                 stranger = strangers.enter_context(connected(broker))
@@ -350,7 +352,7 @@ def test_whoever_leaves_before_his_password_is_checked_gives_up_his_place(monkey
 
 
 def test_strangers_do_not_use_up_a_quota_that_others_log_in_on() -> None:
-    with started() as broker, connected(broker) as stranger, connected(broker) as honest:
+    with closing(started()) as broker, connected(broker) as stranger, connected(broker) as honest:
         with Admin(broker.bootstrap_servers) as admin:
             admin.alter_client_quotas({ClientQuotaEntity(user=QuotaDefault.DEFAULT): {"request_percentage": 0.000001}})
         assert [stranger.call(ApiVersionsRequest(), 2).throttle_time_ms for _ in range(20)] == [0] * 20
@@ -378,6 +380,23 @@ def test_hostile_strangers_disturb_neither_a_client_nor_the_broker(
     assert [one.getMessage() for one in caplog.records if one.levelno >= logging.ERROR] == []
 
 
+def test_those_who_do_not_even_log_in_are_told_of_but_not_without_end(
+    broker: TestBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    def knock(_: int) -> None:
+        with connected(broker) as one:
+            one.send(MetadataRequest(topics=[]), 12)
+            assert one.is_closed()
+
+    began = time.monotonic()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(knock, range(100)))
+    seconds = time.monotonic() - began + 1
+    told = [record for record in caplog.records if "Metadata before a login" in record.getMessage()]
+    assert 0 < len(told) <= MOST_TOLD * seconds
+    assert len(told) < 100
+
+
 def test_a_failed_login_is_answered_late(broker: TestBroker) -> None:
     slow = started(connection_failed_authentication_delay_ms="300")
     try:
@@ -389,6 +408,29 @@ def test_a_failed_login_is_answered_late(broker: TestBroker) -> None:
                 assert time.monotonic() - began >= 0.29
     finally:
         slow.close()
+
+
+@pytest.mark.parametrize("has_last_word", [True, False])
+def test_a_refused_token_is_told_once_and_late_also_if_its_bearer_leaves(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, has_last_word: bool
+) -> None:
+    (tmp_path / "keys.json").write_text('{"keys": []}')
+    settings = {
+        **SETTINGS,
+        "sasl.enabled.mechanisms": "OAUTHBEARER",
+        "sasl.oauthbearer.jwks.endpoint.url": (tmp_path / "keys.json").as_uri(),
+        "connection.failed.authentication.delay.ms": "300",
+    }
+    head = b64encode(b'{"alg":"ES256","kid":"made-up"}').decode().rstrip("=")
+    with TestBroker(settings) as broker, connected(broker) as one:
+        assert one.handshake("OAUTHBEARER").error_code == 0
+        began = time.monotonic()
+        refusal = one.authenticate(f"n,,\1auth=Bearer {head}.e30.AAAA\1\1".encode())
+        assert time.monotonic() - began > 0.25
+        assert refusal.auth_bytes == b'{"status":"invalid_token"}'
+        if has_last_word:
+            assert one.authenticate(b"\1").error_code == FAILED
+    assert caplog.text.count("no key 'made-up' is known") == 1
 
 
 def test_a_listener_without_sasl_knows_no_logins(broker: TestBroker) -> None:

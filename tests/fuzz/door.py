@@ -95,6 +95,8 @@ class Eyes(logging.Handler):
         text = record.getMessage()
         if record.exc_info or record.levelno >= logging.ERROR:
             self.seen.append(f"logged: {text} {record.exc_info}")
+        if "\n" in text:
+            self.seen.append(f"what a stranger said makes a line of its own in the log: {text!r}")
         if any(secret in text for secret in self._forbidden):
             self.seen.append(f"logged a secret: {text}")
 

@@ -10,6 +10,7 @@ from enum import IntEnum
 from itertools import islice
 from typing import Any
 
+from ottla.broker.acl.authorizer import printable
 from ottla.broker.request import Request
 from ottla.cluster.acl import ACLOperation, ACLPermissionType, ACLResourcePatternType, ResourceType
 from ottla.cluster.credential import ScramMechanism
@@ -46,7 +47,7 @@ def record_request(request: Request, response: Any) -> None:
     }
     log.info(
         "%s by %s, client id %r, from %s: %s",
-        *(action, who["principal"], who["client_id"], who["address"], "; ".join(items)),
+        *(action, printable(request.caller.principal), who["client_id"], who["address"], "; ".join(items)),
         extra={**who, "action": action, "outcome": items},
     )
 

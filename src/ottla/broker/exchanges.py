@@ -6,7 +6,7 @@ from typing import Protocol
 from ottla.broker.tokens import TokenCheck
 from ottla.broker.users import Passwords, Users
 from ottla.cluster.credential import ScramMechanism
-from ottla.net.sasl.bearer import LAST_WORD, REFUSAL, parse_bearer
+from ottla.net.sasl.bearer import REFUSAL, parse_bearer
 from ottla.net.sasl.errors import SaslError
 from ottla.net.sasl.plain import parse_plain
 from ottla.net.sasl.scram_server import ScramServer
@@ -28,6 +28,11 @@ class Exchange(Protocol):
         ...
 
     @property
+    def refused(self) -> str:
+        """Why the client is refused, where it is told before the end; empty if it is not."""
+        ...
+
+    @property
     def expires_at_ms(self) -> int | None:
         """When what the client has shown is good no more; None if always."""
         ...
@@ -42,6 +47,8 @@ MakeExchange = Callable[[], Exchange]
 
 class PlainExchange:
     """A name and a password."""
+
+    refused = ""
 
     def __init__(self, passwords: Passwords, given: Mapping[str, str]) -> None:
         self._passwords = passwords
@@ -62,6 +69,8 @@ class PlainExchange:
 
 class ScramExchange:
     """A proof of a password."""
+
+    refused = ""
 
     def __init__(self, mechanism: ScramMechanism, users: Users, nonce: str) -> None:
         self._server = ScramServer(mechanism, lambda user: users.credential(mechanism, user), nonce)
@@ -87,20 +96,20 @@ class BearerExchange:
 
     def __init__(self, tokens: TokenCheck) -> None:
         self._tokens = tokens
-        self._failure: SaslError | None = None
+        self.refused = ""
         self.user = ""
         self.complete = False
         self.expires_at_ms: int | None = None
 
     async def answer(self, token: bytes) -> bytes:
         """Nothing, if the token is good. If not, the client is told, and has one more word before it is over."""
-        if self._failure is not None:
-            raise self._failure if token == LAST_WORD else SaslError("the client goes on after its token was refused")
+        if self.refused:
+            raise SaslError(self.refused)
         login = parse_bearer(token)
         try:
             bearer = await self._tokens.check(login.token)
         except SaslError as error:
-            self._failure = error
+            self.refused = str(error)
             return REFUSAL
         if login.acts_as not in ("", bearer.user):
             raise SaslError("the client asks to act as another user than its token is for")

@@ -13,7 +13,7 @@ from ottla.net.serving import Frame, Reply, ServerConnection
 from ottla.wire import api
 from ottla.wire.api.sasl_authenticate import SaslAuthenticateResponse
 from ottla.wire.api.sasl_handshake import SaslHandshakeResponse
-from ottla.wire.errors import ErrorCode, ProtocolError
+from ottla.wire.errors import ErrorCode
 from ottla.wire.frame import encode_response, read_request_prefix
 
 if TYPE_CHECKING:
@@ -88,10 +88,7 @@ class Login:
         if self.phase is Phase.EXCHANGE and key != SASL_AUTHENTICATE:
             return self._refuse_request(key, prefix.api_version, prefix.correlation_id)
         if self.phase is Phase.HANDSHAKE and key != SASL_HANDSHAKE and (key != API_VERSIONS or self.is_again):
-            name = api.api_name(key) if key in api.MODULES else f"API key {key}"
-            raise ProtocolError(
-                f"{name} before a login; the client may have another security protocol than this listener"
-            )
+            return self._refuse_stranger(key)
         return self._authenticator.handler(self._caller, frame)
 
     # What the handlers of SaslHandshake and SaslAuthenticate call.
@@ -124,7 +121,7 @@ class Login:
         """Take a login one step further."""
         arrived_at = self._loop.time()
         try:
-            answer = await self._step(token)
+            answer = await self._step(token, arrived_at)
         except SaslError as error:
             # The same for whatever was wrong: a stranger shall not learn from it who is a user here.
             response = SaslAuthenticateResponse(
@@ -141,7 +138,7 @@ class Login:
     async def _take_bytes(self, token: bytes) -> list[Any] | None:
         arrived_at = self._loop.time()
         try:
-            answer = await self._step(token)
+            answer = await self._step(token, arrived_at)
         except SaslError as error:
             await self._fail(str(error), arrived_at)
             return None
@@ -149,7 +146,7 @@ class Login:
             self._finish()
         return [len(answer).to_bytes(4, "big") + answer]
 
-    async def _step(self, token: bytes) -> bytes:
+    async def _step(self, token: bytes, arrived_at: float) -> bytes:
         exchange, task = self._exchange, asyncio.current_task()
         assert exchange is not None
         assert task is not None
@@ -158,6 +155,10 @@ class Login:
         if self._trouble is not None:
             raise SaslError(self._trouble)
         answer = await exchange.answer(token)
+        if exchange.refused:
+            # It is over but for the client's last word, which it may keep to itself.
+            self._tell(exchange.refused)
+            await self._take_time(arrived_at)
         if exchange.complete:
             principal = f"User:{exchange.user}"
             if self.is_again and principal != self._caller.principal:
@@ -188,12 +189,19 @@ class Login:
 
         The while counts from when the request came, so that how long the check took does not show.
         """
-        self._authenticator.events["authentication_failed"] += 1
-        who = f"{self._caller.peer} {self._claim()}with {self._mechanism or 'no mechanism'}"
-        self._authenticator.failures.tell(self._loop.time(), who, reason)
+        if self._exchange is None or not self._exchange.refused:
+            self._tell(reason)
         self.phase = Phase.FAILED
         self._exchange = None
         self._caller.finish()
+        await self._take_time(arrived_at)
+
+    def _tell(self, reason: str) -> None:
+        self._authenticator.events["authentication_failed"] += 1
+        who = f"{self._caller.peer} {self._claim()}with {self._mechanism or 'no mechanism'}"
+        self._authenticator.failures.tell(self._loop.time(), who, reason)
+
+    async def _take_time(self, arrived_at: float) -> None:
         await asyncio.sleep(arrived_at + self._authenticator.delay_s - self._loop.time())
 
     def _claim(self) -> str:
@@ -207,6 +215,12 @@ class Login:
     async def _refuse_mechanism(self, mechanism: str, response: SaslHandshakeResponse) -> SaslHandshakeResponse:
         await self._fail(f"it asks for mechanism {mechanism[:50]!r}, which is not on offer", self._loop.time())
         return response
+
+    async def _refuse_stranger(self, key: int) -> None:
+        """Close without an answer: there may be none that the client understands."""
+        name = api.api_name(key) if key in api.MODULES else f"API key {key}"
+        reason = f"{name} before a login; the client may have another security protocol than this listener"
+        await self._fail(reason, self._loop.time())
 
     async def _refuse_request(self, key: int, version: int, correlation_id: int) -> list[Any] | None:
         """Say that something else than a login is not possible now, where the API has words for that."""

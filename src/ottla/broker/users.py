@@ -1,6 +1,7 @@
 """The users of the cluster, and whether a password is right."""
 
 import asyncio
+import hashlib
 import hmac
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -29,11 +30,14 @@ class Users:
         self._chance = chance
         self._kept: Credentials | None = None
         self._users: dict[str, UserCredentials] = {}
+        self._shapes: dict[ScramMechanism, list[tuple[int, int]]] = {}
+        """How long salts are, and how many iterations there are: what strangers see of a credential."""
 
     async def load(self) -> None:
         """Read all users from the store; to be done before anybody logs in."""
         self._kept = await Credentials.open(self._store, self._chance)
         self._users = await self._kept.load()
+        self._find_shapes()
 
     @property
     def names(self) -> list[str]:
@@ -56,15 +60,27 @@ class Users:
             self._users[user] = altered
         else:
             self._users.pop(user, None)
+        self._find_shapes()
+
+    def _find_shapes(self) -> None:
+        found: dict[ScramMechanism, set[tuple[int, int]]] = {}
+        for credentials in self._users.values():
+            for mechanism, one in credentials.items():
+                found.setdefault(mechanism, set()).add((len(one.salt), one.iterations))
+        self._shapes = {mechanism: sorted(shapes) for mechanism, shapes in found.items()}
 
     def _made_up(self, mechanism: ScramMechanism, user: str) -> ScramCredential:
         assert self._kept is not None, "users are loaded before anybody logs in"
         name = f"{mechanism.text}:{user}".encode(errors="surrogatepass")
-        salt, stored_key, server_key = (
+        shape, stored_key, server_key = (
             hmac.digest(self._kept.secret, what + name, mechanism.hash_name)
-            for what in (b"salt:", b"stored:", b"server:")
+            for what in (b"shape:", b"stored:", b"server:")
         )
-        return ScramCredential(mechanism, salt[:SALT_BYTES], stored_key, server_key, LEAST_ITERATIONS)
+        # Tools make salts of different lengths: one that no user has would tell.
+        shapes = self._shapes.get(mechanism) or [(SALT_BYTES, LEAST_ITERATIONS)]
+        salt_bytes, iterations = shapes[int.from_bytes(shape[:4], "big") % len(shapes)]
+        salt = hashlib.pbkdf2_hmac(mechanism.hash_name, self._kept.secret, b"salt:" + name, 1, salt_bytes)
+        return ScramCredential(mechanism, salt, stored_key, server_key, iterations)
 
 
 class Passwords:

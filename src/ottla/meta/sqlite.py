@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 from ottla.meta.local import PERSISTENT, LocalHome, Row
 from ottla.meta.store import StoreError, split_path
+from ottla.ports.files import make_private
 
 _LAYOUT = 1
 _CREATE = """
@@ -28,6 +29,8 @@ class SqliteTable:
     def __init__(self, file_name: str) -> None:
         self._file_name = file_name
         self._depth = 0
+        # It holds what is kept of passwords, and settings that are secret. The files beside it get the same permissions.
+        make_private(file_name)
         with self._explained():
             # One thread at a time uses it, but not always the same one.
             self._connection = sqlite3.connect(file_name, isolation_level=None, check_same_thread=False)

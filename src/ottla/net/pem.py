@@ -44,11 +44,14 @@ class Pem(NamedTuple):
     @property
     def shown(self) -> str:
         """How errors speak of it: never with what is in it."""
-        return "the text" if self.path is None else repr(self.path)
+        if self.path is None:
+            return "the text"
+        # What is meant for a path may be a key whose first line was forgotten.
+        return "the file that it names" if self.name.endswith("keystore.key") else repr(self.path)
 
     def refuse(self, complaint: str) -> NoReturn:
         """Raise `TlsSettingsError`."""
-        raise TlsSettingsError(self.name, f"{self.shown} {complaint}")
+        raise TlsSettingsError(self.name, f"{self.shown} {complaint}") from None
 
     def text(self, kind: str) -> str:
         """What is in it, once it is sure that there is a block of that kind."""

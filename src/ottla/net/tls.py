@@ -155,7 +155,8 @@ def server_context(settings: ServerSettings) -> ssl.SSLContext:
     """The context of a listener; `TlsSettingsError` if a setting will not do."""
     context = _ServerContext(ssl.PROTOCOL_TLS_SERVER)
     _set_versions_and_ciphers(context, settings)
-    # A client that comes back shows its certificate again: it may have been revoked.
+    # A client that comes back shows its certificate again. With TLS 1.2 it need not, since Python cannot forbid that;
+    # but not in another context, and a changed list of what was revoked makes one.
     context.num_tickets = 0
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_CIPHER_SERVER_PREFERENCE
     load_identity(context, settings.certificate, settings.key, settings.password)

@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 Stamp = tuple[int, int, int]
 
@@ -28,6 +28,13 @@ def read_file(path: str) -> bytes:
     """All that is in a file."""
     with open(path, "rb") as file:
         return file.read()
+
+
+def make_private(path: str) -> None:
+    """Have a file, which need not be there yet, read by nobody but its owner, as far as that can be."""
+    with suppress(OSError):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        os.chmod(path, 0o600)
 
 
 @contextmanager

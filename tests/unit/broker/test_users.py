@@ -62,6 +62,19 @@ def test_a_user_who_does_not_exist_looks_like_any_other() -> None:
     run(story)
 
 
+def test_made_up_users_have_salts_and_iterations_like_those_of_users() -> None:
+    async def story(users: Users, passwords: Passwords) -> None:
+        shapes = {(26, 4096), (64, 8192)}
+        for number, (salt_bytes, iterations) in enumerate(sorted(shapes)):
+            credential = make_credential(SHA_256, "wonder", bytes(salt_bytes), iterations)
+            await users.alter(f"user {number}", lambda before, one=credential: {SHA_256: one})  # type: ignore[misc]
+        made_up = [users.credential(SHA_256, f"nobody {number}") for number in range(50)]
+        assert {(len(one.salt), one.iterations) for one in made_up} == shapes
+        assert len({one.salt[:16] for one in made_up}) == 50
+
+    run(story)
+
+
 def test_passwords_are_those_of_credentials_or_of_settings() -> None:
     async def story(users: Users, passwords: Passwords) -> None:
         given = {"bob": "builder"}

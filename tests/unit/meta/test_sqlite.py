@@ -293,3 +293,20 @@ def test_memory_takes_a_failed_change_back() -> None:
     assert table.names_below("/") == ["a"]
     assert table.names_below("/a") == ["b"]
     assert not table._undo
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_nobody_else_on_the_machine_reads_the_file(tmp_path: Path, is_there: bool) -> None:
+    if is_there:
+        SqliteTable(str(tmp_path / "meta.sqlite")).close()
+        (tmp_path / "meta.sqlite").chmod(0o644)
+    before = os.umask(0o022)
+    try:
+        with closing(SqliteTable(str(tmp_path / "meta.sqlite"))):
+            assert {file.name: file.stat().st_mode & 0o077 for file in tmp_path.iterdir()} == {
+                "meta.sqlite": 0,
+                "meta.sqlite-shm": 0,
+                "meta.sqlite-wal": 0,
+            }
+    finally:
+        os.umask(before)

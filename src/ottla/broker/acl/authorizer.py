@@ -134,9 +134,7 @@ class Authorizer:
         """The error for somebody who may not do something."""
         kind = resource_type.name.replace("_", " ").lower()
         shown = name if len(name) <= LONGEST_REMEMBERED else name[:LONGEST_REMEMBERED] + "..."
-        # A name with line breaks in it would make lines of its own in the log.
-        principal = who.principal if who.principal.isprintable() else repr(who.principal)
-        message = f"{principal} may not {operation.name} {kind} {shown!r} from {who.host}"
+        message = f"{printable(who.principal)} may not {operation.name} {kind} {shown!r} from {who.host}"
         told = self._known.told
         question = (who.principal, who.host, operation, resource_type, shown)
         if question not in told:
@@ -145,6 +143,15 @@ class Authorizer:
             told.add(question)
             log.info("%s; this is told once until rules of access change", message)
         return KafkaError(REFUSALS[resource_type], message)
+
+
+def printable(principal: str) -> str:
+    """A principal as logs show it: one with line breaks in its name would make lines of its own.
+
+    >>> printable("User:alice"), printable("User:a\\nb")
+    ('User:alice', "'User:a\\\\nb'")
+    """
+    return principal if principal.isprintable() else repr(principal)
 
 
 def _remember(known: _Known, question: _Question, decision: bool) -> None:
