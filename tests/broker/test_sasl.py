@@ -278,6 +278,14 @@ def test_a_stranger_cannot_have_the_broker_keep_much(client: SaslClient) -> None
     assert client.is_closed()
 
 
+def test_a_listener_may_take_less_of_strangers() -> None:
+    settings = {**SETTINGS, "listener.name.sasl_plaintext.sasl.server.max.receive.size": "100"}
+    with TestBroker(settings) as broker, connected(broker) as one:
+        assert one.handshake("PLAIN").error_code == 0
+        one.send(SaslAuthenticateRequest(auth_bytes=b"\0alice\0" + b"x" * 100), 2)
+        assert one.is_closed()
+
+
 def test_who_has_logged_in_may_send_more(client: SaslClient) -> None:
     client.plain("alice", PASSWORD + "alice")
     assert client.call(ListGroupsRequest(states_filter=["x" * 30_000] * 30), 4).error_code == 0

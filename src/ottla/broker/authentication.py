@@ -9,9 +9,9 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ottla.broker.exchanges import OAUTHBEARER, PLAIN, BearerExchange, MakeExchange, PlainExchange, ScramExchange
+from ottla.broker.exchanges import PLAIN, BearerExchange, MakeExchange, PlainExchange, ScramExchange
 from ottla.broker.login import SASL_HANDSHAKE, Failures, Login, Phase
-from ottla.broker.tokens import Tokens
+from ottla.broker.tokens import OAUTHBEARER, Tokens
 from ottla.broker.users import Passwords
 from ottla.cluster.credential import ScramMechanism
 from ottla.config.jaas import parse_jaas
@@ -34,20 +34,28 @@ class Gates:
         self._broker = broker
         self._handler = handler
         self._passwords = Passwords(broker.users, broker.chance)
-        self._tokens: Tokens | None = None
+        self._tokens: list[Tokens] = []
 
     def handler(self, listener: str) -> Handler:
         """What answers the frames of a listener: after a login, what answers them elsewhere."""
-        if OAUTHBEARER in enabled_mechanisms(self._broker, listener) and self._tokens is None:
-            self._tokens = Tokens(self._broker.config)
-        gate = Authenticator(self._broker, listener, self._handler, passwords=self._passwords, tokens=self._tokens)
+        tokens: Tokens | None = None
+        if OAUTHBEARER in enabled_mechanisms(self._broker, listener):
+            tokens = Tokens(self._broker.config, listener)
+            self._tokens.append(tokens)
+        gate = Authenticator(self._broker, listener, self._handler, passwords=self._passwords, tokens=tokens)
         return gate.handle
+
+    def most_bytes(self, listener: str) -> int:
+        """The largest request of those who have not logged in."""
+        most = self._broker.config.of_listener(listener, "sasl.server.max.receive.size")
+        assert isinstance(most, int)
+        return most
 
     def close(self) -> None:
         """Let go of threads."""
         self._passwords.close()
-        if self._tokens is not None:
-            self._tokens.close()
+        for tokens in self._tokens:
+            tokens.close()
 
 
 def enabled_mechanisms(broker: "Broker", listener: str) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from ottla.net.sasl.errors import SaslError
 from ottla.net.sasl.plain import parse_plain
 from ottla.net.sasl.scram_server import ScramServer
 
-PLAIN, OAUTHBEARER = "PLAIN", "OAUTHBEARER"
+PLAIN = "PLAIN"
 
 
 class Exchange(Protocol):

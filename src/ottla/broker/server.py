@@ -134,7 +134,7 @@ class Server:
                 name=address.name,
                 security_protocol=protocol,
                 max_request_bytes=self.config.socket_request_max_bytes,
-                stranger_request_bytes=self.config.sasl_server_max_receive_size if needs_login else None,
+                stranger_request_bytes=gates.most_bytes(address.name) if needs_login else None,
                 idle_ms=self.config.connections_max_idle_ms,
                 admission=admission,
                 memory=memory,

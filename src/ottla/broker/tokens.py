@@ -15,6 +15,8 @@ from ottla.config.broker import BrokerConfig
 from ottla.net.sasl.errors import SaslError
 from ottla.wire.errors import ErrorCode, KafkaError
 
+OAUTHBEARER = "OAUTHBEARER"
+
 FETCH_TIMEOUT_S = 10.0
 MOST_BYTES = 1024 * 1024
 LONGEST_TOKEN = 64 * 1024
@@ -54,8 +56,11 @@ class TokenCheck(Protocol):
 class Tokens:
     """Checks tokens against a set of keys, which is fetched in a thread, kept, and fetched again now and then."""
 
-    def __init__(self, config: BrokerConfig) -> None:
-        url = config.sasl_oauthbearer_jwks_endpoint_url
+    def __init__(self, config: BrokerConfig, listener: str) -> None:
+        def setting(name: str) -> Any:
+            return config.of_listener(listener, f"sasl.oauthbearer.{name}", OAUTHBEARER)
+
+        url = setting("jwks.endpoint.url")
         if url is None or urlsplit(url).scheme not in ("https", "http", "file"):
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG,
@@ -68,14 +73,14 @@ class Tokens:
             message = 'sasl.enabled.mechanisms has OAUTHBEARER, for which PyJWT is missing; pip install "ottla[oauth]"'
             raise KafkaError(ErrorCode.INVALID_CONFIG, message) from None
         self._jwt = jwt
-        self._url = url
-        self._refresh_s = config.sasl_oauthbearer_jwks_endpoint_refresh_ms / 1000
-        self._backoff_s = config.sasl_oauthbearer_jwks_endpoint_retry_backoff_ms / 1000
-        self._longest_backoff_s = config.sasl_oauthbearer_jwks_endpoint_retry_backoff_max_ms / 1000
-        self._audience = config.sasl_oauthbearer_expected_audience
-        self._issuer = config.sasl_oauthbearer_expected_issuer
-        self._leeway_s = config.sasl_oauthbearer_clock_skew_seconds
-        self._user_claim = config.sasl_oauthbearer_sub_claim_name
+        self._url: str = url
+        self._refresh_s: float = setting("jwks.endpoint.refresh.ms") / 1000
+        self._backoff_s: float = setting("jwks.endpoint.retry.backoff.ms") / 1000
+        self._longest_backoff_s: float = setting("jwks.endpoint.retry.backoff.max.ms") / 1000
+        self._audience: tuple[str, ...] | None = setting("expected.audience")
+        self._issuer: str | None = setting("expected.issuer")
+        self._leeway_s: int = setting("clock.skew.seconds")
+        self._user_claim: str = setting("sub.claim.name")
         self._keys: Mapping[str | None, Key] = {}
         self._fetching: asyncio.Task[None] | None = None
         # One, so that strangers who try tokens take one processor at most.
@@ -138,11 +143,14 @@ class Tokens:
 
     async def _fetch(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
-            self._keys = await asyncio.to_thread(self._read)
+            # Whoever sends byte after byte never lets a socket wait for long.
+            self._keys = await asyncio.wait_for(asyncio.to_thread(self._read), 2 * FETCH_TIMEOUT_S)
         # Keys that were good a while ago still are, so it goes on with those.
         except (OSError, HTTPException, ValueError, self._jwt.PyJWTError) as error:
             reason = error.reason if isinstance(error, URLError) else error
-            log.warning("cannot get the keys for OAUTHBEARER from %s: %s", self._url, reason)
+            log.warning(
+                "cannot get the keys for OAUTHBEARER from %s: %s", self._url, str(reason) or "it takes too long"
+            )
             wait_s = min(self._backoff_s * 2**self._failures, self._longest_backoff_s)
             self._failures = min(self._failures + 1, 30)
             self._next_regular = self._next_fetch = loop.time() + wait_s

@@ -540,12 +540,14 @@ class BrokerConfig(TlsConfigs):
     def of_listener(self, listener: str, name: str, mechanism: str | None = None) -> Value:
         """The value that a config has for a listener: `listener.name.<listener>.<name>`, or else the general one.
 
+        What is set for a mechanism there, `listener.name.<listener>.<mechanism>.<name>`, goes before either.
+
         >>> config = BrokerConfig({"ssl.client.auth": "none", "listener.name.ssl.ssl.client.auth": "required"})
         >>> config.of_listener("SSL", "ssl.client.auth"), config.of_listener("OTHER", "ssl.client.auth")
         ('required', 'none')
         """
-        own = own_name(listener, name, mechanism)
-        return self.value(own if self.is_set(own) else name)
+        names = [own_name(listener, name, mechanism), own_name(listener, name)]
+        return self.value(next(filter(self.is_set, names), name))
 
     def value(self, name: str) -> Value:
         """The effective value by Kafka's name; None if it has none."""

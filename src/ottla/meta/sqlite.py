@@ -29,7 +29,7 @@ class SqliteTable:
     def __init__(self, file_name: str) -> None:
         self._file_name = file_name
         self._depth = 0
-        # It holds what is kept of passwords, and settings that are secret. The files beside it get the same permissions.
+        # It holds what is kept of passwords, and secret settings. The files beside it get the same permissions.
         make_private(file_name)
         with self._explained():
             # One thread at a time uses it, but not always the same one.

@@ -62,7 +62,8 @@ def run(url: str, story: Callable[[Tokens], Coroutine[Any, Any, Any]], **setting
                     "sasl.oauthbearer.jwks.endpoint.url": url,
                     **{f"sasl.oauthbearer.{name.replace('_', '.')}": value for name, value in settings.items()},
                 }
-            )
+            ),
+            "SASL_SSL",
         )
         try:
             return await story(tokens)
@@ -128,6 +129,24 @@ def test_audience_and_issuer_are_as_the_settings_say(url: str) -> None:
     assert (
         run(url, lambda tokens: tokens.check(good), expected_audience="x,ottla", expected_issuer="us").user == "alice"
     )
+
+
+@pytest.mark.parametrize("prefix", ["listener.name.outer.", "listener.name.outer.oauthbearer."])
+def test_a_listener_may_ask_for_another_audience(url: str, prefix: str) -> None:
+    name = "sasl.oauthbearer.expected.audience"
+    config = BrokerConfig({"sasl.oauthbearer.jwks.endpoint.url": url, name: "ottla", f"{prefix}{name}": "others"})
+
+    async def main() -> None:
+        outer, inner = Tokens(config, "OUTER"), Tokens(config, "INNER")
+        try:
+            assert (await inner.check(token())).user == "alice"
+            with pytest.raises(SaslError, match="udience"):
+                await outer.check(token())
+        finally:
+            outer.close()
+            inner.close()
+
+    asyncio.run(main())
 
 
 def test_the_user_may_be_in_another_claim(url: str) -> None:
@@ -268,4 +287,4 @@ def test_a_server_that_answers_nonsense_is_asked_again_later(caplog: pytest.LogC
 @pytest.mark.parametrize("url", ["", "keys.json", "ftp://keys"])
 def test_a_broker_does_not_start_without_an_address_of_keys(url: str) -> None:
     with pytest.raises(KafkaError, match=r"sasl\.oauthbearer\.jwks\.endpoint\.url"):
-        Tokens(BrokerConfig({"sasl.oauthbearer.jwks.endpoint.url": url}))
+        Tokens(BrokerConfig({"sasl.oauthbearer.jwks.endpoint.url": url}), "SASL_SSL")
