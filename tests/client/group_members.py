@@ -16,7 +16,7 @@ from ottla.client.types import TopicPartition
 from tests.peers.fixtures import Broker
 from tests.peers.kafka import KAFKA_3
 
-PATIENCE_S = 30.0
+PATIENCE_S = 60.0
 
 KINDS: dict[str, dict[str, Any]] = {
     "eager": {"partition_assignment_strategy": ["range"], "heartbeat_interval_ms": 200},

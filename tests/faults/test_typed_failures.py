@@ -17,6 +17,7 @@ from ottla.client.errors import (
     KafkaError,
     MessageSizeTooLargeError,
     RequestTimedOutError,
+    SecurityProtocolError,
     TopicAuthorizationFailedError,
     UnknownTopicOrPartitionError,
     error_of,
@@ -139,18 +140,26 @@ def test_one_who_closes_at_once(client: Client) -> None:
     "data",
     [
         b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n",
-        b"\x15\x03\x03\x00\x02\x02\x46",
         b"\x00\x00\x00\x01x",
         b"\x00\x00\x00\x08\x00\x00\x00\x01\xff\xff\xff\xff",
         b"\xff" * 100,
     ],
-    ids=["http", "tls alert", "too short", "nonsense", "ones"],
+    ids=["http", "too short", "nonsense", "ones"],
 )
 def test_one_who_speaks_another_language(client: Client, data: bytes) -> None:
     with serving(say(data)) as address, pytest.raises(KafkaError) as caught:
         run(client(address), 5)
     assert isinstance(caught.value, BrokerUnreachableError), repr(caught.value)
     assert HINT in str(caught.value)
+
+
+@every_client
+def test_one_who_speaks_tls(client: Client) -> None:
+    with (
+        serving(say(b"\x15\x03\x03\x00\x02\x02\x46")) as address,
+        pytest.raises(SecurityProtocolError, match=f"{address} speaks TLS; set security_protocol to"),
+    ):
+        run(client(address), 5)
 
 
 # A broker that is one.
