@@ -27,6 +27,8 @@ from ottla.net.serving import Handler, ServerConnection
 
 SWEEPS_PER_IDLE_LIMIT = 8
 LONGEST_SWEEP_INTERVAL_S = 30.0
+LOGIN_MS = 60_000
+"""How long a stranger may stay one."""
 BACKLOG = 1024
 PORT_TRIES = 20
 
@@ -38,7 +40,7 @@ class Listener:
 
     `handler` gets each frame with the connection it came on; see `ottla.net.serving`. A frame beyond
     `max_request_bytes` closes its connection, and so does one beyond `stranger_request_bytes` until the handler trusts
-    its client. `idle_ms` bounds how long a client may send nothing, take over one
+    its client, for which there are `login_ms`. `idle_ms` bounds how long a client may send nothing, take over one
     request, or leave its replies unread; below 1 there is no bound. `admission` says how many clients are let in, and
     `memory` how much all of them may take; listeners of one broker share them. With `tls`, clients have to speak it.
     """
@@ -51,6 +53,7 @@ class Listener:
         security_protocol: str = "PLAINTEXT",
         max_request_bytes: int = 100 * 1024 * 1024,
         stranger_request_bytes: int | None = None,
+        login_ms: int = LOGIN_MS,
         idle_ms: int = 600_000,
         admission: Admission | None = None,
         memory: Memory | None = None,
@@ -61,6 +64,9 @@ class Listener:
         self.security_protocol = security_protocol
         self.max_request_bytes = max_request_bytes
         self.stranger_request_bytes = max_request_bytes if stranger_request_bytes is None else stranger_request_bytes
+        self.has_strangers = stranger_request_bytes is not None
+        """Whether clients are strangers until the handler trusts them."""
+        self._login_s = login_ms / 1000
         self.memory = memory or Memory()
         self.scratch = scratch()
         """What connections are read into."""
@@ -229,9 +235,14 @@ class Listener:
         self._sweep_timer = loop.call_later(interval_s, self._sweep, loop)
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
-        since = loop.time() - self._idle_s
-        for connection in [one for one in self._connections if one.active_at < since or one.bytes_waiting]:
-            reason = connection.overdue(since)
+        since, strange_since = loop.time() - self._idle_s, loop.time() - self._login_s
+        for connection in list(self._connections):
+            if connection.stranger_since is not None and connection.stranger_since < strange_since:
+                reason: str | None = "it does not log in"
+            elif connection.active_at < since or connection.bytes_waiting:
+                reason = connection.overdue(since)
+            else:
+                continue
             if reason is not None:
                 log.info("closing the connection from %s: %s", connection.peer, reason)
                 connection.abort()

@@ -71,6 +71,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         "interrupt",
         "peer",
         "principal",
+        "stranger_since",
     )
 
     _transport: asyncio.Transport
@@ -98,6 +99,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         self.host = ""
         self.peer = ""
         """The client's address, as `host:port`."""
+        self.stranger_since = loop.time() if listener.has_strangers else None
+        """Since when nothing is known of a client that is to say who it is."""
         self.principal = ANONYMOUS
         """Who the client is, as access rules name it."""
         self.client: ClientCounters | None = None
@@ -126,7 +129,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         return {"address": self.peer, "principal": self.principal, "client_id": client_id}
 
     def trust(self) -> None:
-        """Take requests as large as those of anybody who is known."""
+        """Take requests as large as those of anybody who is known, for as long as the client likes."""
+        self.stranger_since = None
         self._receiver.max_size = self._listener.max_request_bytes
 
     def mute(self, seconds: float) -> None:

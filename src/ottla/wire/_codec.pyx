@@ -46,6 +46,7 @@ cdef dict SCALARS = {
     "uint16": UINT16, "float64": FLOAT64, "uuid": UUID,
 }
 
+cdef int64_t MOST_TAGS = decoding.MOST_TAGS
 cdef int64_t VIEWED_FROM = decoding.VIEWED_FROM
 cdef int64_t COPIED_BELOW = encoding.COPIED_BELOW
 

@@ -178,7 +178,7 @@ cdef int read_tags(Input *source, Plan plan, instance) except -1:
     cdef Tagged known
     cdef PyObject **slot
     cdef PyObject *former
-    if <int64_t> count * 2 > source.end - source.at:
+    if count > MOST_TAGS or <int64_t> count * 2 > source.end - source.at:
         raise MalformedError
     for _ in range(count):
         tag = read_uvarint(source)

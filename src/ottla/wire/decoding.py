@@ -18,6 +18,9 @@ from ottla.wire.varint import decode_uvarint
 
 Decoder = Callable[[Any, int], tuple[Any, int]]
 
+MOST_TAGS = 1000
+"""Tagged fields of one struct. No message has nearly as many, and those that are not known cost a look-up each."""
+
 VIEWED_FROM = 1024
 """Records of this many bytes or more decode to a view of the frame; a copy of fewer is cheaper than a view."""
 
@@ -246,7 +249,7 @@ def _tag_reader(schema: Schema, version: int) -> Callable[[Any, Any, int], int]:
 
     def read_tags(target: Any, buffer: Any, position: int) -> int:
         count, position = decode_uvarint(buffer, position)
-        if count * 2 > len(buffer) - position:
+        if count > MOST_TAGS or count * 2 > len(buffer) - position:
             raise MalformedError
         for _ in range(count):
             tag, position = decode_uvarint(buffer, position)

@@ -295,3 +295,33 @@ def test_a_connection_keeps_what_its_handler_has_to_remember(loop_factory: LoopF
             await client.close()
 
     run(loop_factory, story())
+
+
+@pytest.mark.parametrize("trusted", [True, False], ids=["trusted", "a stranger"])
+def test_a_stranger_may_not_stay_one_however_busy_it_is(
+    loop_factory: LoopFactory, trusted: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+
+    def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
+        if trusted:
+            connection.trust()
+        return [framed(bytes(frame))]
+
+    async def story() -> None:
+        async with listening(handler, stranger_request_bytes=100, login_ms=200, idle_ms=800) as listener:
+            client = await Client.connect(listener)
+            loop = asyncio.get_running_loop()
+            end = loop.time() + 1
+            while loop.time() < end and not client.reader.at_eof():
+                client.send(b"a")
+                try:
+                    await client.receive()
+                except (asyncio.IncompleteReadError, ConnectionError):
+                    break
+                await asyncio.sleep(0.02)
+            assert (listener.connection_count == 1) == trusted
+            await client.close()
+
+    run(loop_factory, story())
+    assert ("it does not log in" in caplog.text) == (not trusted)

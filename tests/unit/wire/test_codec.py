@@ -22,8 +22,10 @@ from ottla.wire.api.heartbeat import HeartbeatRequest
 from ottla.wire.api.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.api.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.wire.compile import MOST_STEPS_EXPLAINED, Engine, decode, encode, encode_buffers, make_decoder
+from ottla.wire.decoding import MOST_TAGS
 from ottla.wire.errors import EncodeError, ProtocolError
 from ottla.wire.schema import schema_of, unknown_tags
+from ottla.wire.varint import encode_uvarint
 from ottla.wire.walk import Step, walk
 from tests.conformance.codecs import Codec, api_codecs, other_codecs
 from tests.conformance.samples import Limits, make_sample
@@ -111,6 +113,16 @@ def test_unknown_tagged_fields_are_kept_and_written_back_in_order(engine: Engine
     back = decode_with(engine, HeartbeatRequest, 4, data)
     assert unknown_tags(back) == {5: b"\xaa", 99: b"\xbb\xcc"}
     assert encode_with(engine, back, 4) == data
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_more_tagged_fields_than_any_message_has_are_refused(engine: Engine) -> None:
+    start = encode(HeartbeatRequest(group_id="g"), 4)[:-1]
+    tags = [encode_uvarint(1_000 + tag) + b"\0" for tag in range(MOST_TAGS + 1)]
+    back = decode_with(engine, HeartbeatRequest, 4, b"".join([start, encode_uvarint(MOST_TAGS), *tags[:-1]]))
+    assert len(unknown_tags(back)) == MOST_TAGS
+    with pytest.raises(ProtocolError):
+        decode_with(engine, HeartbeatRequest, 4, b"".join([start, encode_uvarint(MOST_TAGS + 1), *tags]))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
