@@ -68,16 +68,20 @@ def test_a_rebalance_under_load_reads_no_record_twice(
     options = {"group_id": name, **options_of(kind, broker)}
 
     async def story() -> None:
-        values = numbered("value", 4000)
+        values: list[bytes] = []
+        enough = asyncio.Event()
         async with Member(broker, topic, **options) as first:
             await until(lambda: are_shared([first], 4))
-            writing = asyncio.create_task(produce_slowly(broker, topic, values))
+            writing = asyncio.create_task(produce_until(enough, broker, topic, values))
             await until(lambda: len(first.values) > 200)
             async with Member(broker, topic, **options) as second:
                 await until(lambda: are_shared([first, second], 4))
                 await until(lambda: len(second.values) > 200)
+            # Some more, after the second has left.
+            await asyncio.sleep(0.1)
+            enough.set()
             await writing
-            await until(lambda: len(first.values + second.values) == 4000, lambda: len(first.values + second.values))
+            await until(lambda: len(first.values + second.values) >= len(values), lambda: (first.values, len(values)))
             assert first.values + second.values == Counter(values)
 
     asyncio.run(story())
@@ -86,6 +90,14 @@ def test_a_rebalance_under_load_reads_no_record_twice(
 async def produce_slowly(broker: Broker, topic: str, values: list[bytes]) -> None:
     for start in range(0, len(values), 100):
         await produce(broker, topic, values[start : start + 100])
+
+
+async def produce_until(enough: asyncio.Event, broker: Broker, topic: str, values: list[bytes]) -> None:
+    """Write a hundred numbered values after another, however long a rebalance takes."""
+    while not enough.is_set():
+        more = [b"value-%d" % number for number in range(len(values), len(values) + 100)]
+        await produce(broker, topic, more)
+        values += more
 
 
 @every_kind
