@@ -137,8 +137,10 @@ class Segment:
         size = batch.size
         self.size = position + size
         # A full disk can refuse an index entry where it had room for the batch. The next batch brings another.
-        with suppress(OSError):
+        try:  # noqa: SIM105 - `suppress` takes as long as all of the note
             self.note(batch.last_offset, batch.max_timestamp, position, size, index_interval_bytes)
+        except OSError:
+            pass
 
     def note(self, last_offset: int, timestamp: int, position: int, size: int, index_interval_bytes: int) -> None:
         """Take a batch that lies in the file into account: its timestamp, and an index entry now and then."""

@@ -24,6 +24,8 @@ sequence and record count. So base offset and leader epoch can change while the 
 
 HEADER = Struct(UNCHECKED.format + CHECKED.format[1:])
 HEADER_SIZE = HEADER.size
+MAGIC_AT = 16
+"""Where every entry, of any format, says which one it is of."""
 LENGTH_END = 12
 """The length field counts the bytes after itself, so an entry takes this many more."""
 
@@ -70,6 +72,7 @@ class Batch:
         "max_timestamp",
         "producer_epoch",
         "producer_id",
+        "size",
     )
 
     base_offset: int
@@ -85,6 +88,8 @@ class Batch:
     producer_epoch: int
     base_sequence: int
     count: int
+    size: int
+    """Bytes of the whole batch."""
     data: memoryview
 
     def __init__(self, buffer: Buffer, position: int = 0) -> None:
@@ -108,8 +113,8 @@ class Batch:
             self.count,
         ) = HEADER.unpack_from(view, position)
         if self.magic != 2:
-            raise _corrupt(f"magic {self.magic} is not that of a v2 batch", position + 16)
-        size = self.length + LENGTH_END
+            raise _corrupt(f"magic {self.magic} is not that of a v2 batch", position + MAGIC_AT)
+        size = self.size = self.length + LENGTH_END
         if size < HEADER_SIZE or size > available:
             raise _corrupt(
                 f"batch length {self.length} is below {HEADER_SIZE - LENGTH_END} or beyond the "
@@ -120,11 +125,6 @@ class Batch:
 
     def __repr__(self) -> str:
         return f"Batch(base_offset={self.base_offset}, count={self.count}, size={self.size})"
-
-    @property
-    def size(self) -> int:
-        """Bytes of the whole batch."""
-        return self.length + LENGTH_END
 
     @property
     def last_offset(self) -> int:
@@ -294,7 +294,7 @@ class Batches:
             offset, length, _, magic = _PREFIX.unpack_from(view, position)
             smallest = _SMALLEST_LENGTH.get(magic)
             if smallest is None:
-                raise _corrupt(f"magic {magic} is not 0, 1 or 2", position + 16)
+                raise _corrupt(f"magic {magic} is not 0, 1 or 2", position + MAGIC_AT)
             if length < smallest:
                 raise _corrupt(f"length {length} is below {smallest}, the least for magic {magic}", position + 8)
             end = position + LENGTH_END + length

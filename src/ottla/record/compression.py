@@ -39,9 +39,10 @@ class Codec(IntEnum):
                 where="attributes",
                 code=ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             )
-        return cls(number)
+        return _CODECS[number]
 
 
+_CODECS = tuple(Codec)
 _LEVELS = {Codec.GZIP: (1, 9, 6), Codec.LZ4: (1, 17, 1), Codec.ZSTD: (-131072, 22, 3)}
 
 

@@ -7,7 +7,7 @@ compression, another format, a bound on old timestamps.
 from typing import NamedTuple
 
 from ottla.config.topic import TopicConfig
-from ottla.record.batch import Batch, batches, records, scan
+from ottla.record.batch import MAGIC_AT, Batch, batches, records, scan
 from ottla.record.build import build_batch
 from ottla.record.compression import Codec
 from ottla.record.convert import upconvert
@@ -68,8 +68,10 @@ def _check(data: Bytes, config: TopicConfig, version: int, now_ms: int) -> Check
 
 def _single_batch(data: Bytes, version: int) -> Batch | None:
     """The one batch of magic 2, in a buffer that can be written to; None for a message set."""
-    entries = batches(data)
-    first = next(iter(entries), None)
+    # A large request is in a buffer of its own, where the log may put its numbers; a small one is soon copied.
+    if len(data) > MAGIC_AT and data[MAGIC_AT] == 2 and memoryview(data).readonly:
+        data = bytearray(data)
+    first = next(iter(batches(data)), None)
     if first is None:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{len(data)} bytes hold no whole batch")
     if not isinstance(first, Batch):
@@ -82,8 +84,7 @@ def _single_batch(data: Bytes, version: int) -> Batch | None:
         raise KafkaError(
             ErrorCode.INVALID_RECORD, f"one batch per partition: the first has {first.size} of {len(data)} bytes"
         )
-    # A large request is in a buffer of its own, where the log may put its numbers; a small one is soon copied.
-    return first if not memoryview(data).readonly else Batch(bytearray(data))
+    return first
 
 
 def _check_size(batch: Batch | None, config: TopicConfig) -> None:

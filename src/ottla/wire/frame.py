@@ -12,9 +12,10 @@ RequestPrefix(api_key=3, api_version=0, correlation_id=1)
 """
 
 import struct
+from functools import cache
 from typing import Any, NamedTuple
 
-from ottla.wire.compile import decoder, encoder
+from ottla.wire.compile import Decoder, decoder, encoder
 from ottla.wire.errors import EncodeError, ProtocolError
 from ottla.wire.header import RequestHeader, ResponseHeader
 from ottla.wire.schema import Bytes, Schema, schema_of
@@ -57,8 +58,13 @@ def response_header_version(schema: Schema, version: int) -> int:
 
 def decode_request(cls: type[Any], version: int, frame: Bytes) -> tuple[RequestHeader, Any]:
     """Decode a request's header and body. `read_request_prefix` told which class and version to ask for."""
-    header, position = decoder(RequestHeader, request_header_version(schema_of(cls), version))(frame, 0)
+    header, position = _header_decoder(cls, version)(frame, 0)
     return header, decoder(cls, version)(frame, position)[0]
+
+
+@cache
+def _header_decoder(cls: type[Any], version: int) -> Decoder[RequestHeader]:
+    return decoder(RequestHeader, request_header_version(schema_of(cls), version))
 
 
 def decode_response(cls: type[Any], version: int, frame: Bytes) -> tuple[ResponseHeader, Any]:
@@ -94,9 +100,13 @@ def _request_header(schema: Schema, version: int, correlation_id: int, client_id
 
 def encode_response(message: object, version: int, *, correlation_id: int) -> list[Any]:
     """Encode a response as a frame: a list of buffers, in which large records stand by themselves, uncopied."""
-    header_version = response_header_version(schema_of(type(message)), version)
-    header = _CORRELATION_ID.pack(correlation_id)
-    return _frame(header + b"\0" if header_version else header, message, version)
+    return _frame(_CORRELATION_ID.pack(correlation_id) + _tags(type(message), version), message, version)
+
+
+@cache
+def _tags(response: type[Any], version: int) -> bytes:
+    """What a response's header ends in: where it may have tagged fields, that there are none."""
+    return b"\0" if response_header_version(schema_of(response), version) else b""
 
 
 def _frame(header: bytes, message: object, version: int) -> list[Any]:
@@ -105,5 +115,6 @@ def _frame(header: bytes, message: object, version: int) -> list[Any]:
     encoder(type(message), version)(message, pieces, buffers)
     if pieces:
         buffers.append(b"".join(pieces))
-    buffers[0] = _SIZE.pack(sum(map(len, buffers))) + buffers[0]
+    size = len(buffers[0]) if len(buffers) == 1 else sum(map(len, buffers))
+    buffers[0] = _SIZE.pack(size) + buffers[0]
     return buffers

@@ -56,8 +56,9 @@ def handle(broker: "Broker", request: Request) -> Answer:
                 _fail(result, refusal)
             else:
                 _find(broker, body, key, data, result, parts)
-    if any(_is_heavy(part.records) for part in parts):
-        return _append_later(broker, request, response, parts)
+    for part in parts:
+        if _is_heavy(part.records):
+            return _append_later(broker, request, response, parts)
     checked = _check_all(parts, request.version, broker.clock.now_ms())
     return _append(body, response, checked)
 
