@@ -58,7 +58,7 @@ def response_header_version(schema: Schema, version: int) -> int:
 
 def decode_request(cls: type[Any], version: int, frame: Bytes) -> tuple[RequestHeader, Any]:
     """Decode a request's header and body. `read_request_prefix` told which class and version to ask for."""
-    header, position = _header_decoder(cls, version)(frame, 0)
+    header, position = _header_decoder(cls, version)(frame, 0)  # type: ignore[arg-type] # classes have a hash
     return header, decoder(cls, version)(frame, position)[0]
 
 
@@ -100,7 +100,7 @@ def _request_header(schema: Schema, version: int, correlation_id: int, client_id
 
 def encode_response(message: object, version: int, *, correlation_id: int) -> list[Any]:
     """Encode a response as a frame: a list of buffers, in which large records stand by themselves, uncopied."""
-    return _frame(_CORRELATION_ID.pack(correlation_id) + _tags(type(message), version), message, version)
+    return _frame(_CORRELATION_ID.pack(correlation_id) + _tags(type(message), version), message, version)  # type: ignore[arg-type]
 
 
 @cache
