@@ -23,6 +23,7 @@ from rich.table import Table
 import ottla
 
 from .client_work import LIBRARIES
+from .floor import Floor
 from .loopback import loopback_bytes_per_second
 from .process import BrokerProcess
 
@@ -170,6 +171,17 @@ def measure_latencies(bench: Bench, rounds: int, progress: Progress) -> list[Lat
     return [Latency(library, percentile(runs, 0.5), percentile(runs, 0.99)) for library, runs in found.items()]
 
 
+def show_floor(rounds: int, scale: float) -> None:
+    """What columns cost, beside what receiving the same bytes does."""
+    for size in SIZES:
+        count = int(COUNTS[size] * ARROW_TIMES[size] * scale)
+        with tempfile.TemporaryDirectory(prefix="ottla-bench-") as folder, BrokerProcess(Path(folder)) as broker:
+            topic = Bench(f"127.0.0.1:{broker.port}").filled_topic(count, size)
+            floor = Floor(broker, Path(folder), topic, count, size)
+            floor.run(rounds)
+            floor.show(loopback_bytes_per_second(min(size * count, 2**30)))
+
+
 def show(rates: list[Rate], latencies: list[Latency]) -> None:
     """Tables for people."""
     console = Console()
@@ -203,8 +215,12 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a tenth of the records, one round")
     parser.add_argument("--rounds", type=int, default=5, help="how often everybody takes a turn")
     parser.add_argument("--only", choices=["produce", "consume", "latency"], help="these lines alone")
+    parser.add_argument("--floor", action="store_true", help="what columns cost, and what receiving them does")
     options = parser.parse_args()
     rounds, scale = (1, 0.1) if options.quick else (options.rounds, 1.0)
+    if options.floor:
+        show_floor(rounds, scale)
+        return 0
     rates: list[Rate] = []
     latencies: list[Latency] = []
     with (

@@ -185,8 +185,7 @@ def test_a_paused_partition_rests_and_loses_nothing(broker: Broker, new_topic: N
 def test_offsets_are_found_by_time_and_at_the_ends(broker: Broker, new_topic: NewTopicFunction) -> None:
     topic = new_topic()
     place = TopicPartition(topic, 0)
-    for number in range(3):
-        write(broker, topic, [b"v"], timestamp=1_700_000_000_000 + 1000 * number)
+    write(broker, topic, [b"v"] * 3, timestamp=1_700_000_000_000, apart_ms=1000)
 
     async def story(consumer: Consumer) -> None:
         assert await consumer.beginning_offsets([place]) == {place: 0}

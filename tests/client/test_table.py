@@ -40,8 +40,8 @@ def topic(broker: Broker, new_topic: NewTopicFunction) -> str:
     """Two partitions with ten records each, a second apart."""
     made = new_topic(partitions=2)
     for partition in range(2):
-        for number in range(10):
-            write(broker, made, [b"v%d" % number], partition, key=b"k", timestamp=FIRST_MS + 1000 * number)
+        values = [b"v%d" % number for number in range(10)]
+        write(broker, made, values, partition, key=b"k", timestamp=FIRST_MS, apart_ms=1000)
     return made
 
 

@@ -10,8 +10,21 @@ from tests.peers.fixtures import Broker
 TIMEOUT_S = 20
 
 
-def write(broker: Broker, topic: str, values: Iterable[bytes | None], partition: int = 0, **options: Any) -> None:
-    """Write values to a partition; options of the producer have underscores for dots."""
+def write(
+    broker: Broker,
+    topic: str,
+    values: Iterable[bytes | None],
+    partition: int = 0,
+    *,
+    apart_ms: int = 0,
+    **options: Any,
+) -> None:
+    """Write values to a partition; options of the producer have underscores for dots.
+
+    With `apart_ms`, the timestamp is that of the first record, and the others come so much later, each in a batch.
+    """
+    if apart_ms:
+        options["batch_num_messages"] = 1
     of_record = {key: options.pop(key) for key in ("key", "headers", "timestamp") if key in options}
     producer = _producer(broker, **options)
     failures: list[KafkaError] = []
@@ -22,6 +35,8 @@ def write(broker: Broker, topic: str, values: Iterable[bytes | None], partition:
 
     for value in values:
         producer.produce(topic, value, partition=partition, on_delivery=delivered, **of_record)
+        if apart_ms:
+            of_record["timestamp"] += apart_ms
     assert producer.flush(TIMEOUT_S) == 0, "not all was delivered in time"
     assert failures == []
 

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from ottla.record import _twin
-from ottla.record.batch import Batch, batches, records, scan
+from ottla.record.batch import CODEC_MASK, Batch, batches, records, scan
 from ottla.record.build import BatchBuilder
 from ottla.record.columns import to_arrow
 from ottla.record.compression import Codec, compress, decompress
@@ -164,6 +164,18 @@ def _both_kernels(data: bytes) -> None:
     agree(partial(end, kernels[0]), partial(end, kernels[1]))
 
 
+def _gather(data: bytes) -> None:
+    kernels = [importlib.import_module("ottla.record._kernels"), _twin] if COMPILED else [_twin, _twin]
+
+    def end(kernel: Any) -> object:
+        columns = kernel.Columns()
+        # Without checksums, so that what was changed is looked into.
+        passed = columns.extend_batches(data, 0, len(data), len(data), CODEC_MASK, 0)
+        return passed, columns.finish()
+
+    agree(partial(end, kernels[0]), partial(end, kernels[1]))
+
+
 def _to_arrow(data: bytes) -> None:
     to_arrow(data, limit=LIMIT).validate(full=True)
 
@@ -182,12 +194,14 @@ _BATCH_DECODERS: dict[str, Take] = {
     "scan": _scan,
     "records": _records,
     "arrow": _to_arrow,
+    "gather": _gather,
     "explain": _explain,
 }
 _MESSAGE_SET_DECODERS: dict[str, Take] = {
     "check": lambda data: check(data, LIMIT),
     "records": lambda data: read_messages(data, LIMIT),
     "arrow": _to_arrow,
+    "gather": _gather,
     "explain": _explain,
     "up": lambda data: upconvert(data, LIMIT),
     "to magic 0": lambda data: reformat(data, 0, LIMIT),

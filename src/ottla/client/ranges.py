@@ -6,7 +6,12 @@ from typing import TYPE_CHECKING
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.arrow import ArrowDecoder
 from ottla.client.consumer.decoding import Decoder
-from ottla.client.consumer.fetching import Fetcher, FetchOptions
+from ottla.client.consumer.fetching import (
+    PARTITION_BYTES_OF_COLUMNS,
+    REPLY_BYTES_OF_COLUMNS,
+    Fetcher,
+    FetchOptions,
+)
 from ottla.client.consumer.handout import Handout
 from ottla.client.consumer.replies import Replies
 from ottla.client.consumer.signal import Signal
@@ -17,10 +22,10 @@ from ottla.client.types import TopicPartition
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FETCH_BYTES = 2 * 2**20
+FETCH_BYTES = PARTITION_BYTES_OF_COLUMNS
 """Bytes of one partition in one fetch."""
-FETCH_MAX_BYTES = 4 * 2**20 - 2**16
-"""Bytes of one fetch. Larger replies take longer to find memory for than they save in requests."""
+FETCH_MAX_BYTES = REPLY_BYTES_OF_COLUMNS
+"""Bytes of one fetch."""
 BUFFER_BYTES = 64 * 2**20
 
 

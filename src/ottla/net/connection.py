@@ -35,7 +35,7 @@ from ottla.net.negotiate import (
     decode_offer,
 )
 from ottla.net.outlet import Outlet
-from ottla.net.receiving import TLS_ALERT, Receiver, begins_like, scratch
+from ottla.net.receiving import BELIEVED_BYTES, TLS_ALERT, Receiver, begins_like, scratch
 from ottla.net.security import PLAINTEXT, Security
 from ottla.net.sending import write_all
 from ottla.net.tls import client_tls
@@ -65,6 +65,9 @@ LAST_QUESTION = 2
 """How many requests a connection begins with at most, to learn the versions."""
 
 SASL_HANDSHAKE = 17
+
+FETCH, FETCH_OF_BROKERS_THAT_MUTE = 1, 8
+"""From Kafka 2.0 on, which has this version, brokers answer first and do not read for a while then."""
 
 _CORRELATION_ID = struct.Struct(">i")
 
@@ -99,7 +102,7 @@ class Connection(asyncio.BufferedProtocol):
         """What the broker offers."""
         self._client_id = client_id
         self._timeout_ms = timeout_ms
-        self._receiver = Receiver(max_response_bytes, scratch(SCRATCH_BYTES))
+        self._receiver = Receiver(max_response_bytes, scratch(SCRATCH_BYTES), BELIEVED_BYTES)
         self._loop = asyncio.get_running_loop()
         self._pending: dict[int, _Pending] = {}
         self._correlation_id = 0
@@ -113,6 +116,7 @@ class Connection(asyncio.BufferedProtocol):
         self._outlet: Outlet | None = None
         self._room: asyncio.Future[None] | None = None
         self._last_used = self._loop.time()
+        self._quiet_until = 0.0
         self._timer: asyncio.TimerHandle | None = None
 
     @classmethod
@@ -278,6 +282,17 @@ class Connection(asyncio.BufferedProtocol):
         """How long nothing has been sent, while nothing is pending."""
         return 0.0 if self._pending else (self._loop.time() - self._last_used) * 1000
 
+    @property
+    def is_quiet(self) -> bool:
+        """Whether the broker has asked to be left alone for now, since a quota was used up. It would not read."""
+        return self._quiet_until > 0 and self._quiet_until > self._loop.time()
+
+    async def quiet(self) -> None:
+        """Wait until the broker may be asked again, or the connection is closed."""
+        while self._lost is None and (wait_s := self._quiet_until - self._loop.time()) > 0:
+            await asyncio.wait([self._closed], timeout=wait_s)
+        self._quiet_until = 0.0
+
     def version_of(self, request: type[Any]) -> int:
         """The version in which a request would be sent; KafkaError if the two sides have none in common."""
         return best_version(request, self.offer, self.broker)
@@ -291,6 +306,8 @@ class Connection(asyncio.BufferedProtocol):
         """
         if version is None:
             version = self.version_of(type(message))
+        if self._quiet_until:
+            await self.quiet()
         if self._room is not None:
             await self._wait_for_room(self._room)
         return await self._send(message, version, self._timeout_ms if timeout_ms is None else timeout_ms)
@@ -298,8 +315,8 @@ class Connection(asyncio.BufferedProtocol):
     def post(self, message: object, then: Then, *, version: int | None = None, timeout_ms: int | None = None) -> None:
         """Send a request now, and have something called with its response, or with what `request` would raise.
 
-        It does not wait for the broker to read, so it is for those who bound by themselves what they have under way.
-        They are called as soon as the response is there, without another turn of the event loop.
+        It does not wait for the broker to read, nor while `is_quiet`, so it is for those who bound by themselves what
+        they have under way. They are called as soon as the response is there, without another turn of the event loop.
         """
         if version is None:
             version = self.version_of(type(message))
@@ -341,6 +358,8 @@ class Connection(asyncio.BufferedProtocol):
         """Send a request that gets no reply, which is Produce with acks=0 alone."""
         if version is None:
             version = self.version_of(type(message))
+        if self._quiet_until:
+            await self.quiet()
         if self._room is not None:
             await self._wait_for_room(self._room)
         self._write(message, version)
@@ -488,7 +507,19 @@ class Connection(asyncio.BufferedProtocol):
             failure.__cause__ = error
             self._tell(pending.then, None, failure)
         else:
+            pause_ms = getattr(response, "throttle_time_ms", 0)
+            if pause_ms > 0:
+                self._keep_quiet(pause_ms / 1000)
             self._tell(pending.then, response, None)
+
+    def _keep_quiet(self, pause_s: float) -> None:
+        """Ask nothing for so long, as the broker wishes; what it has been asked already gets that much longer."""
+        # Earlier ones have waited before they answer.
+        if FETCH not in self.offer or self.offer[FETCH].last < FETCH_OF_BROKERS_THAT_MUTE:
+            return
+        self._quiet_until = max(self._quiet_until, self._loop.time() + pause_s)
+        for correlation_id, one in self._pending.items():
+            self._pending[correlation_id] = one._replace(deadline=one.deadline + pause_s)
 
     def pause_writing(self) -> None:
         """The broker does not read as fast as it is sent to."""

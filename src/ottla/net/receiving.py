@@ -21,6 +21,9 @@ STEP_BYTES = 4 * 1024 * 1024
 """How far a buffer is ahead of what has arrived: it has room for `AHEAD` times as much, `FIRST_BYTES` to begin with,
 and beyond `STEP_BYTES` twice as much. What a peer announces takes no memory."""
 
+BELIEVED_BYTES = 32 * 1024 * 1024
+"""What a client takes a broker's word for: it has asked for that much, and a buffer that grows is copied as it does."""
+
 
 TLS_HANDSHAKE, TLS_ALERT = 22, 21
 """How records of TLS begin: with a kind, and the version 3."""
@@ -53,12 +56,14 @@ class Receiver:
     [b'abc']
     """
 
-    __slots__ = ("_begun", "_filled", "_own", "_position", "_scratch", "_size", "failure", "max_size")
+    __slots__ = ("_begun", "_believed", "_filled", "_own", "_position", "_scratch", "_size", "failure", "max_size")
 
-    def __init__(self, max_size: int, scratch: memoryview) -> None:
+    def __init__(self, max_size: int, scratch: memoryview, believed: int = FIRST_BYTES) -> None:
         self.max_size = max_size
         """The largest frame. It may change; a frame that has begun has been let in."""
         self._scratch = scratch
+        self._believed = believed
+        """How many bytes of a frame get room as soon as they are announced."""
         self._begun = b""
         """Less than a size."""
         self._own: bytearray | None = None
@@ -143,7 +148,7 @@ class Receiver:
 
     def _size_ahead(self) -> int:
         ahead = min(AHEAD * self._filled, max(STEP_BYTES, 2 * self._filled))
-        return min(self._size, max(FIRST_BYTES, ahead))
+        return min(self._size, max(self._believed, ahead))
 
     def _fail(self, size: int) -> None:
         self._begun = b""

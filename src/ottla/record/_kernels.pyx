@@ -12,7 +12,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DecodeUTF8
-from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 cdef extern from "Python.h":
@@ -33,6 +33,19 @@ cdef enum:
     NEEDS_ROOM = 1
     # Below this the work is shorter than handing the GIL over and waiting to get it back.
     RELEASE_FROM = 32768
+    # What of a record comes before its key, if its numbers are small, and a few bytes more.
+    USUAL_BYTES = 16
+    # Values up to this size are copied step by step, larger ones by the C library.
+    SHORT_BYTES = 256
+    STEP_BYTES = 32
+
+# The header of a batch: where what its checksum covers begins, and a bit of its attributes.
+cdef enum:
+    MAGIC = 2
+    LENGTH_END = 12
+    CHECKED_AT = 21
+    HEADER_BYTES = 61
+    APPENDED = 0x08
 
 # The numbers of types.Fault and types.RowFault; the tests hold the two kernels to the same faults.
 cdef enum:

@@ -22,7 +22,19 @@ cdef struct Arrays:
     Sink header_value
 
 
-cdef inline int put_binary(Sink* sink, Bytes data, int64_t length) noexcept nogil:
+cdef inline void copy(uint8_t* target, Bytes data, int64_t length, int64_t room) noexcept nogil:
+    """Copy bytes. Up to `room` bytes may be read and written, which saves short ones the call of a function."""
+    cdef int64_t at = 0
+    if length > SHORT_BYTES or length + STEP_BYTES > room:
+        memcpy(target, data, length)
+        return
+    while at < length:
+        memcpy(target + at, data + at, STEP_BYTES)
+        at += STEP_BYTES
+
+
+cdef inline int put_binary(Sink* sink, Bytes data, int64_t length, int64_t readable) noexcept nogil:
+    """Add a value, of `readable` bytes that are there at least as many as it has; null if its length is negative."""
     cdef uint8_t bit = 1 << (sink.rows & 7)
     cdef uint8_t* flags = sink.validity + (sink.rows >> 3)
     cdef int32_t used
@@ -38,7 +50,7 @@ cdef inline int put_binary(Sink* sink, Bytes data, int64_t length) noexcept nogi
     else:
         # Only the bits of rows that are really there survive.
         flags[0] = flags[0] & (bit - 1) | bit
-        memcpy(sink.data + sink.used, data, length)
+        copy(sink.data + sink.used, data, length, min(readable, sink.capacity - sink.used))
         sink.used += length
     sink.rows += 1
     used = <int32_t>sink.used
@@ -55,8 +67,10 @@ cdef int fill_headers(
         if parse_header(data, &at, record.end, &header, trouble) < 0:
             return -1
         if wanted and (
-            put_binary(&arrays.header_key, data + header.key_at, header.key_length) < 0
-            or put_binary(&arrays.header_value, data + header.value_at, header.value_length) < 0
+            put_binary(&arrays.header_key, data + header.key_at, header.key_length, record.end - header.key_at) < 0
+            or put_binary(
+                &arrays.header_value, data + header.value_at, header.value_length, record.end - header.value_at
+            ) < 0
         ):
             return NEEDS_ROOM
     return headers_end(at, record.end, trouble)
@@ -86,8 +100,8 @@ cdef int fill(
             arrays.offsets[arrays.rows] = offset
             arrays.timestamps[arrays.rows] = timestamp
             if (
-                put_binary(&arrays.key, data + record.key_at, record.key_length) < 0
-                or put_binary(&arrays.value, data + record.value_at, record.value_length) < 0
+                put_binary(&arrays.key, data + record.key_at, record.key_length, size - record.key_at) < 0
+                or put_binary(&arrays.value, data + record.value_at, record.value_length, size - record.value_at) < 0
             ):
                 return NEEDS_ROOM
             arrays.rows += 1
@@ -97,6 +111,62 @@ cdef int fill(
         at = record.end
         last_delta = record.offset_delta
     return section_end(at, size, count, trouble)
+
+
+cdef struct Plain:
+    int64_t base_offset
+    int64_t next_offset
+    int64_t base_timestamp
+    int64_t max_timestamp
+    int64_t end
+    int64_t count
+    int32_t leader_epoch
+    uint32_t crc
+    bint appended
+
+
+cdef inline uint64_t big_endian(Bytes data, int size) noexcept nogil:
+    cdef uint64_t number = 0
+    cdef int at
+    for at in range(size):
+        number = number << 8 | data[at]
+    return number
+
+
+cdef bint plain_at(
+    Bytes data, int64_t size, int64_t at, int mask, int attributes, Plain* batch
+) noexcept nogil:
+    """Look at the header of a batch; whether it is one, is all there and has the attributes."""
+    cdef int64_t length, last_delta
+    cdef int found
+    if size - at < HEADER_BYTES:
+        return False
+    data += at
+    length = <int32_t>big_endian(data + 8, 4)
+    found = <int>big_endian(data + 21, 2)
+    last_delta = <int32_t>big_endian(data + 23, 4)
+    batch.base_offset = <int64_t>big_endian(data, 8)
+    batch.count = <int32_t>big_endian(data + 57, 4)
+    if (
+        data[16] != MAGIC
+        or found & mask != attributes
+        or length < HEADER_BYTES - LENGTH_END
+        or length > size - at - LENGTH_END
+        or last_delta < 0
+        or batch.base_offset < 0
+        or batch.base_offset > INT64_MAX - last_delta - 1
+        or batch.count < 0
+        or batch.count > (length + LENGTH_END - HEADER_BYTES) // SMALLEST_RECORD
+    ):
+        return False
+    batch.end = at + LENGTH_END + length
+    batch.next_offset = batch.base_offset + last_delta + 1
+    batch.leader_epoch = <int32_t>big_endian(data + 12, 4)
+    batch.crc = <uint32_t>big_endian(data + 17, 4)
+    batch.base_timestamp = <int64_t>big_endian(data + 27, 8)
+    batch.max_timestamp = <int64_t>big_endian(data + 35, 8)
+    batch.appended = found & APPENDED != 0
+    return True
 
 
 @cython.final
@@ -202,11 +272,11 @@ cdef class Columns:
             grow(self.lists, 4 * (self.gathered + rows + 1))
         return 0
 
-    cdef int reserve_headers(self, Held held, int64_t count) except -1:
+    cdef int reserve_headers(self, Bytes data, int64_t size, int64_t count) except -1:
         """Make room for the headers of a section, or of as much of it as is well-formed."""
         cdef Totals totals
         cdef Trouble ignored
-        scan_section(held.data, held.size, count, True, &totals, &ignored)
+        scan_section(data, size, count, True, &totals, &ignored)
         self.header_key.reserve(totals.header_count, totals.header_key_bytes)
         self.header_value.reserve(totals.header_count, totals.header_value_bytes)
         return 0
@@ -227,36 +297,112 @@ cdef class Columns:
         """
         cdef Held held = hold(data)
         cdef Trouble trouble
-        cdef Arrays arrays
+        cdef int64_t before = self.gathered
         cdef bint appended = append_time is not None
         cdef int64_t moment = append_time if appended else 0
-        cdef int outcome
         check_count(count, held.size)
         self.check_idle()
         self.busy = True
         try:
             self.reserve(count, held.size)
-            while True:
-                arrays = self.arrays()
-                with nogil:
-                    outcome = fill(
-                        held.data, held.size, count, base_offset, base_timestamp, appended, moment, start, stop,
-                        &arrays, &trouble,
-                    )
-                if outcome != NEEDS_ROOM:
-                    break
-                self.reserve_headers(held, count)
+            if self.add(
+                held.data, held.size, count, base_offset, base_timestamp, appended, moment, start, stop, &trouble
+            ) < 0:
+                raise error(&trouble)
         finally:
             self.busy = False
-        if outcome < 0:
-            raise error(&trouble)
-        added = arrays.rows - self.gathered
-        self.gathered = arrays.rows
-        self.key.sink = arrays.key
-        self.value.sink = arrays.value
-        self.header_key.sink = arrays.header_key
-        self.header_value.sink = arrays.header_value
-        return added
+        return self.gathered - before
+
+    def extend_batches(
+        self,
+        data,
+        int64_t at,
+        int64_t max_bytes,
+        int64_t max_rows,
+        int mask,
+        int attributes,
+        checksum=None,
+        int64_t start=INT64_MIN,
+        int64_t stop=INT64_MAX,
+    ):
+        """Add the records, with offsets in [start, stop), of the batches from byte `at` on, up to the first batch that
+        is special; return where that is, the offset after the batches before it and their last leader epoch.
+
+        Special is a batch whose attributes are not `attributes` in the bits of `mask`, which must be those of
+        compression at least; one that is broken, in its checksum too if a function for it is given; one of an old
+        format; and one with which there would be more than so many bytes or rows. What it is that is special is not
+        said: whoever looks at the batch by itself will see.
+        """
+        cdef Held held = hold(data)
+        cdef Trouble trouble
+        cdef Plain batch
+        cdef int64_t end, next_offset = 0, rows = 0
+        cdef int32_t epoch = -1
+        if at < 0 or at > held.size:
+            raise IndexError(f"position {at} is outside the {held.size} bytes")
+        view = memoryview(data).cast("B")
+        self.check_idle()
+        self.busy = True
+        try:
+            end = at
+            while (
+                plain_at(held.data, held.size, end, mask, attributes, &batch)
+                and batch.end - at <= max_bytes
+                and batch.count <= max_rows - rows
+            ):
+                end = batch.end
+                rows += batch.count
+                if batch.next_offset >= stop:
+                    break
+            if end > at:
+                self.reserve(rows, end - at)
+            while at < end:
+                # The bytes may have changed since, and there is room for so many records.
+                if not plain_at(held.data, end, at, mask, attributes, &batch) or batch.count > rows:
+                    break
+                rows -= batch.count
+                if batch.next_offset > start:
+                    if checksum is not None and checksum(view[at + CHECKED_AT : batch.end]) != batch.crc:
+                        break
+                    if self.add(
+                        held.data + at + HEADER_BYTES, batch.end - at - HEADER_BYTES, batch.count, batch.base_offset,
+                        batch.base_timestamp, batch.appended, batch.max_timestamp, start, stop, &trouble,
+                    ) < 0:
+                        break
+                at, next_offset, epoch = batch.end, batch.next_offset, batch.leader_epoch
+        finally:
+            self.busy = False
+        return at, next_offset, epoch
+
+    cdef int add(
+        self, Bytes data, int64_t size, int64_t count, int64_t base_offset, int64_t base_timestamp, bint appended,
+        int64_t moment, int64_t start, int64_t stop, Trouble* trouble
+    ) except? -1:
+        """Add the records of a section, for which there is room except for headers. A malformed section adds nothing,
+        and the trouble says why."""
+        cdef Arrays arrays
+        cdef int outcome
+        while True:
+            arrays = self.arrays()
+            if size < RELEASE_FROM:
+                outcome = fill(
+                    data, size, count, base_offset, base_timestamp, appended, moment, start, stop, &arrays, trouble
+                )
+            else:
+                with nogil:
+                    outcome = fill(
+                        data, size, count, base_offset, base_timestamp, appended, moment, start, stop, &arrays, trouble
+                    )
+            if outcome != NEEDS_ROOM:
+                break
+            self.reserve_headers(data, size, count)
+        if outcome == 0:
+            self.gathered = arrays.rows
+            self.key.sink = arrays.key
+            self.value.sink = arrays.value
+            self.header_key.sink = arrays.header_key
+            self.header_value.sink = arrays.header_value
+        return outcome
 
     cdef Arrays arrays(self) noexcept:
         """Where the next rows go. What is filled in counts only once it is taken over from there."""

@@ -148,11 +148,67 @@ cdef inline int field_length(
     return 0
 
 
+cdef inline bint short_varint(Bytes data, int64_t* at, int64_t* value) noexcept nogil:
+    """A varint of up to three bytes, so many of which must be there; False if it is longer."""
+    cdef Bytes here = data + at[0]
+    cdef uint64_t raw = here[0]
+    if raw < 0x80:
+        at[0] += 1
+    elif here[1] < 0x80:
+        raw = raw & 0x7F | <uint64_t>here[1] << 7
+        at[0] += 2
+    elif here[2] < 0x80:
+        raw = raw & 0x7F | <uint64_t>(here[1] & 0x7F) << 7 | <uint64_t>here[2] << 14
+        at[0] += 3
+    else:
+        return False
+    value[0] = <int64_t>(raw >> 1) ^ -<int64_t>(raw & 1)
+    return True
+
+
+cdef inline bint parse_usual(
+    Bytes data, int64_t size, int64_t at, int64_t last_delta, bint gaps, Parsed* record
+) noexcept nogil:
+    """Parse what most records are: without headers, and with small numbers. False for all that is not so, or is wrong,
+    which `parse` then looks at byte by byte."""
+    cdef int64_t length, end
+    if size - at < USUAL_BYTES or not short_varint(data, &at, &length):
+        return False
+    end = at + length
+    at += 1
+    if (
+        length < 0
+        or end > size
+        or not short_varint(data, &at, &record.timestamp_delta)
+        or not short_varint(data, &at, &record.offset_delta)
+        or record.offset_delta <= last_delta
+        or (not gaps and record.offset_delta != last_delta + 1)
+        or not short_varint(data, &at, &record.key_length)
+        or record.key_length < -1
+        or record.key_length > end - at
+    ):
+        return False
+    record.key_at = at
+    at += filled(record.key_length)
+    # Up to here it is the bytes of the section that bound what is read; that it was this record's shows at its end.
+    if size - at < 4 or not short_varint(data, &at, &record.value_length) or record.value_length < -1:
+        return False
+    record.value_at = at
+    at += filled(record.value_length)
+    if at != end - 1 or data[at] != 0:
+        return False
+    record.header_count = 0
+    record.headers_at = record.end = end
+    return True
+
+
 cdef inline int parse(
     Bytes data, int64_t size, int64_t at, int64_t last_delta, bint gaps, Parsed* record, Trouble* trouble
 ) noexcept nogil:
     cdef int64_t length
     cdef int64_t start
+    if parse_usual(data, size, at, last_delta, gaps, record):
+        return 0
     if field_length(data, &at, size, SMALLEST_RECORD - 1, RECORD_LENGTH, &length, trouble) < 0:
         return -1
     cdef int64_t end = at + length

@@ -1,6 +1,7 @@
 """Gathering records into Arrow columns in Python; the twin of `_kernels_columns.pxi`."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from struct import Struct
 from sys import byteorder
 
 from ottla.record._kernel_types import (
@@ -8,12 +9,60 @@ from ottla.record._kernel_types import (
     LARGEST_INT64,
     SMALLEST_HEADER,
     SMALLEST_INT64,
+    SMALLEST_RECORD,
     BinaryColumn,
     Buffer,
     ColumnBuffers,
     HeaderColumn,
 )
 from ottla.record._twin_read import check_count, headers_of, int64, place, view_of, walk
+from ottla.wire.errors import ProtocolError
+
+_BATCH = Struct(">qiibIhiqqqhii")
+_MAGIC = 2
+_LENGTH_END = 12
+_CHECKED_AT = 21
+_APPENDED = 0x08
+
+
+class _Plain:
+    """The header of a batch with nothing special about it."""
+
+    def __init__(self, view: memoryview, at: int) -> None:
+        (
+            self.base_offset,
+            length,
+            self.leader_epoch,
+            self.magic,
+            self.crc,
+            self.attributes,
+            last_delta,
+            self.base_timestamp,
+            max_timestamp,
+            _,
+            _,
+            _,
+            self.count,
+        ) = _BATCH.unpack_from(view, at)
+        self.end = at + _LENGTH_END + length
+        self.next_offset = self.base_offset + last_delta + 1
+        self.append_time = max_timestamp if self.attributes & _APPENDED else None
+        self.section = view[at + _BATCH.size : max(at, self.end)]
+        self.is_sound = (
+            self.magic == _MAGIC
+            and at + _BATCH.size <= self.end <= len(view)
+            and last_delta >= 0
+            and self.base_offset >= 0
+            and self.next_offset <= LARGEST_INT64
+            and 0 <= self.count <= len(self.section) // SMALLEST_RECORD
+        )
+
+
+def _plain_at(view: memoryview, at: int, mask: int, attributes: int) -> _Plain | None:
+    if len(view) - at < _BATCH.size:
+        return None
+    batch = _Plain(view, at)
+    return batch if batch.is_sound and batch.attributes & mask == attributes else None
 
 
 class Columns:
@@ -75,6 +124,47 @@ class Columns:
             if self._headers is not None:
                 self._headers.put(view, headers)
         return len(rows)
+
+    def extend_batches(
+        self,
+        data: Buffer,
+        at: int,
+        max_bytes: int,
+        max_rows: int,
+        mask: int,
+        attributes: int,
+        checksum: Callable[[memoryview], int] | None = None,
+        start: int = SMALLEST_INT64,
+        stop: int = LARGEST_INT64,
+    ) -> tuple[int, int, int]:
+        """Add the records, with offsets in [start, stop), of the batches from byte `at` on, up to the first batch that
+        is special; return where that is, the offset after the batches before it and their last leader epoch.
+
+        Special is a batch whose attributes are not `attributes` in the bits of `mask`, which must be those of
+        compression at least; one that is broken, in its checksum too if a function for it is given; one of an old
+        format; and one with which there would be more than so many bytes or rows. What it is that is special is not
+        said: whoever looks at the batch by itself will see.
+        """
+        view = view_of(data)
+        if not 0 <= at <= len(view):
+            raise IndexError(f"position {at} is outside the {len(view)} bytes")
+        next_offset, epoch, last = 0, -1, at + max_bytes
+        while (batch := _plain_at(view, at, mask, attributes)) is not None:
+            if batch.end > last or batch.count > max_rows:
+                break
+            if batch.next_offset > start:
+                if checksum is not None and checksum(view[at + _CHECKED_AT : batch.end]) != batch.crc:
+                    break
+                times = batch.base_timestamp, batch.append_time
+                try:
+                    self.extend(batch.section, batch.count, batch.base_offset, *times, start, stop)
+                except ProtocolError:
+                    break
+            at, next_offset, epoch = batch.end, batch.next_offset, batch.leader_epoch
+            max_rows -= batch.count
+            if next_offset >= stop:
+                break
+        return at, next_offset, epoch
 
     def finish(self) -> ColumnBuffers:
         """The arrays. The object is empty afterwards and can gather anew."""

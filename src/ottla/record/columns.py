@@ -4,6 +4,7 @@ Needs pyarrow, the `arrow` extra, which is imported on first use.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from ottla.record._kernel_types import LARGEST_INT32, LARGEST_INT64, Buffer
@@ -201,38 +202,53 @@ def _section(entry: Batch | LegacyEntry, limit: int) -> tuple[Buffer, int, int, 
 
 
 def _record_batch(columns: ColumnBuffers, schema: "pa.Schema") -> "pa.RecordBatch":
+    return _pyarrow().RecordBatch.from_arrays([arrow_column(columns, field) for field in schema], schema=schema)
+
+
+def arrow_column(columns: ColumnBuffers, field: "pa.Field") -> "pa.Array":
+    """One of the columns that were gathered, by a field of `arrow_schema`."""
     pa = _pyarrow()
-    arrays = []
-    for field in schema:
-        if field.name in ("offset", "timestamp"):
-            numbers = columns.offsets if field.name == "offset" else columns.timestamps
-            arrays.append(pa.Array.from_buffers(field.type, columns.rows, [None, pa.py_buffer(numbers)]))
-        elif field.name == "headers":
-            arrays.append(_header_array(columns.headers, field.type))
-        else:
-            arrays.append(_binary_array(columns.key if field.name == "key" else columns.value))
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    if field.name == "value":
+        return _binary_array(columns.value, field.type)
+    if field.name == "key":
+        return _binary_array(columns.key, field.type)
+    if field.name == "headers":
+        return _header_array(columns.headers, field.type)
+    numbers = columns.offsets if field.name == "offset" else columns.timestamps
+    return pa.Array.from_buffers(field.type, columns.rows, [None, pa.py_buffer(numbers)])
 
 
-def _binary_array(column: BinaryColumn | None) -> "pa.BinaryArray":
+def _binary_array(column: BinaryColumn | None, kind: "pa.DataType") -> "pa.BinaryArray":
     pa = _pyarrow()
     assert column is not None, "a column of the schema was not gathered"
     validity = None if column.validity is None else pa.py_buffer(column.validity)
     buffers = [validity, pa.py_buffer(column.offsets), pa.py_buffer(column.data)]
-    return pa.Array.from_buffers(pa.binary(), column.length, buffers)
+    return pa.Array.from_buffers(kind, column.length, buffers)
 
 
 def _header_array(column: HeaderColumn | None, kind: "pa.DataType") -> "pa.ListArray":
     pa = _pyarrow()
     assert column is not None, "a column of the schema was not gathered"
-    keys = _binary_array(column.keys)
+    headers = _headers(column, kind.value_type) if column.keys.length else _no_headers(kind.value_type)
+    return pa.Array.from_buffers(kind, column.length, [None, pa.py_buffer(column.offsets)], children=[headers])
+
+
+def _headers(column: HeaderColumn, kind: "pa.DataType") -> "pa.StructArray":
+    pa = _pyarrow()
+    keys = _binary_array(column.keys, pa.binary())
     try:
         keys = keys.cast(pa.string())
     except pa.ArrowInvalid:
         # Not UTF-8: rare enough to take the slow way, which agrees with how records are read as objects.
         keys = pa.array([key.decode("utf-8", "replace") for key in keys.to_pylist()], pa.string())
-    headers = pa.StructArray.from_arrays([keys, _binary_array(column.values)], fields=list(kind.value_type))
-    return pa.Array.from_buffers(kind, column.length, [None, pa.py_buffer(column.offsets)], children=[headers])
+    return pa.StructArray.from_arrays([keys, _binary_array(column.values, pa.binary())], fields=list(kind))
+
+
+@lru_cache(maxsize=1)
+def _no_headers(kind: "pa.DataType") -> "pa.StructArray":
+    """What most records have. Made once: it takes longer than all the other columns together."""
+    nothing = BinaryColumn(0, None, bytes(4), b"")
+    return _headers(HeaderColumn(0, None, bytes(4), nothing, nothing), kind)
 
 
 # ---- columns to batches ----

@@ -436,3 +436,68 @@ def test_a_bad_size_after_a_good_reply_fails_what_is_pending_at_once(loop_factor
                 await Connection.open(*listener.address, timeout_ms=60_000)
 
     run(loop_factory, story())
+
+
+PAUSE_MS = 300
+
+
+@pytest.mark.parametrize(("fetch", "pauses"), [(8, True), (7, False)], ids=["new broker", "old broker"])
+def test_a_broker_that_asks_for_a_pause_is_asked_nothing_meanwhile(
+    loop_factory: LoopFactory, fetch: int, pauses: bool
+) -> None:
+    """Old ones, from before Kafka 2.0, have waited by themselves before they answer."""
+    arrived: list[float] = []
+
+    def then(key: int, version: int, correlation_id: int) -> Reply:
+        arrived.append(asyncio.get_running_loop().time())
+        pause_ms = PAUSE_MS if len(arrived) == 1 else 0
+        return encode_response(MetadataResponse(throttle_time_ms=pause_ms), version, correlation_id=correlation_id)
+
+    async def story() -> None:
+        async with listening(offering({1: fetch, 3: 9, 18: 3}, then)) as listener:
+            connection = await Connection.open(*listener.address)
+            assert not connection.is_quiet
+            await connection.request(MetadataRequest())
+            answered_at = asyncio.get_running_loop().time()
+            assert connection.is_quiet is pauses
+            await connection.request(MetadataRequest())
+            assert (arrived[1] - answered_at >= PAUSE_MS / 1000 - 0.01) is pauses
+            assert not connection.is_quiet
+            await connection.close()
+
+    run(loop_factory, story())
+
+
+def test_what_a_broker_was_asked_before_a_pause_has_that_much_longer(loop_factory: LoopFactory) -> None:
+    async def story() -> None:
+        second_may_answer = asyncio.Event()
+        asked_for: list[int] = []
+
+        def then(key: int, version: int, correlation_id: int) -> Reply:
+            asked_for.append(correlation_id)
+            if len(asked_for) == 1:
+                return encode_response(
+                    MetadataResponse(throttle_time_ms=60_000), version, correlation_id=correlation_id
+                )
+
+            async def later() -> Any:
+                await second_may_answer.wait()
+                return encode_response(MetadataResponse(), version, correlation_id=correlation_id)
+
+            return later()
+
+        async with listening(offering({1: 8, 3: 9, 18: 3}, then)) as listener:
+            connection = await Connection.open(*listener.address, timeout_ms=10_000)
+            asked = [asyncio.ensure_future(connection.request(MetadataRequest())) for _ in range(2)]
+            await asked[0]
+            (waited_for,) = connection._pending.values()
+            assert waited_for.deadline - asyncio.get_running_loop().time() > 55
+            second_may_answer.set()
+            assert isinstance(await asked[1], MetadataResponse)
+            waiting = asyncio.ensure_future(connection.request(MetadataRequest()))
+            await asyncio.sleep(0)
+            await connection.close()
+            with pytest.raises(ConnectionLostError):
+                await waiting
+
+    run(loop_factory, story())

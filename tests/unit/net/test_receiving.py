@@ -66,6 +66,16 @@ def test_a_frame_of_several_steps_arrives_whole_and_its_announcement_takes_littl
     assert feed(receiver, struct.pack(">i", 3) + b"abc", [7]) == [b"abc"]
 
 
+def test_what_a_peer_is_believed_gets_its_room_at_once() -> None:
+    receiver = Receiver(2**31 - 1, scratch(SCRATCH), believed=3 * STEP_BYTES)
+    for size, at_once in ((2 * STEP_BYTES, 2 * STEP_BYTES), (4 * STEP_BYTES, 3 * STEP_BYTES)):
+        feed(receiver, struct.pack(">i", size), [4])
+        with receiver.room() as room:
+            assert len(room) == at_once
+        body = bytes(range(256)) * (size // 256)
+        assert feed(receiver, body, [STEP_BYTES // 3]) == [body]
+
+
 def test_connections_share_a_scratch() -> None:
     shared = scratch(SCRATCH)
     one, other = Receiver(100, shared), Receiver(100, shared)

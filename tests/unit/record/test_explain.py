@@ -137,9 +137,9 @@ def test_all_entries_share_one_limit() -> None:
 
 
 def test_a_hostile_count_costs_nothing() -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     refusal(with_records(PLAIN[RECORDS_AT:], 2**31 - 1))
-    assert time.perf_counter() - started < 1
+    assert time.thread_time() - started < 1
 
 
 @given(data=st.data())

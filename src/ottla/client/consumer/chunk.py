@@ -1,11 +1,12 @@
 """What one fetch brought of one partition, as bytes, and the walk over it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from struct import Struct
 from typing import NamedTuple
 
 from ottla.record import Batch, ControlType, LegacyEntry, batches, control_type, records
-from ottla.record.batch import HEADER_SIZE, LENGTH_END
+from ottla.record.batch import CODEC_MASK, CONTROL, HEADER_SIZE, LENGTH_END, LOG_APPEND_TIME, TRANSACTIONAL
+from ottla.record.kernels import Columns
 from ottla.wire.api.fetch import AbortedTransaction
 
 CONTROL_LIMIT = 2**20
@@ -88,6 +89,35 @@ class Chunk:
         """Walk on."""
         self._at += entry.size
 
+    def gather(
+        self,
+        columns: Columns,
+        *,
+        append_time: bool | None,
+        max_bytes: int,
+        max_rows: int,
+        start_offset: int,
+        stop_offset: int,
+        checksum: Callable[[memoryview], int] | None,
+    ) -> tuple[int, int, int] | None:
+        """Walk on over batches that need no second look, and add their records to columns: those without compression,
+        and of one type of timestamps, if `append_time` says which.
+
+        Returns how many bytes they were, the offset after them and their leader epoch; or None if the entry at which
+        the walk is has something special, or goes beyond a limit: `peek` at that.
+        """
+        mask = CODEC_MASK | CONTROL
+        if append_time is not None:
+            mask |= LOG_APPEND_TIME
+        if self._transactions.are_left:
+            mask |= TRANSACTIONAL
+        attributes = LOG_APPEND_TIME if append_time else 0
+        end, next_offset, epoch = columns.extend_batches(
+            self.data, self._at, max_bytes, max_rows, mask, attributes, checksum, start_offset, stop_offset
+        )
+        size, self._at = end - self._at, end
+        return (size, next_offset, epoch) if size else None
+
     def detach(self) -> None:
         """Keep a copy of the bytes, so that the reply that they are a part of can be freed."""
         self.data = memoryview(bytes(self.data))
@@ -107,6 +137,11 @@ class _Transactions:
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self._coming = sorted(aborted, key=lambda one: one.first_offset, reverse=True)
         self._open: set[int] = set()
+
+    @property
+    def are_left(self) -> bool:
+        """Whether batches may have to be left out."""
+        return bool(self._coming or self._open)
 
     def leave_out(self, batch: Batch) -> bool:
         while self._coming and self._coming[-1].first_offset <= batch.last_offset:

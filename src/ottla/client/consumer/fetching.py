@@ -23,6 +23,13 @@ from ottla.wire.errors import ErrorCode, KafkaError
 SHORT_WAIT_MS = 50
 """How long a fetch waits for records while other partitions have none fetched for lack of room."""
 
+PARTITION_BYTES, REPLY_BYTES = 2**20, 50 * 2**20
+"""Bytes of one partition in a reply, and of a reply, at most, unless the user says so."""
+
+PARTITION_BYTES_OF_COLUMNS, REPLY_BYTES_OF_COLUMNS = 4 * 2**20, 8 * 2**20
+"""The same where whole columns are read. Each part of a reply costs about as much as a thousand rows of it, so they are
+larger; but replies that do not stay in the processor's caches cost more than that."""
+
 FIRST_VERSION_WITH_MAX_BYTES = 3
 LARGEST_INT32 = 2**31 - 1
 
@@ -36,9 +43,9 @@ class FetchOptions:
     """How much to fetch at a time, and how far ahead."""
 
     fetch_min_bytes: int = 1
-    fetch_max_bytes: int = 50 * 2**20
+    fetch_max_bytes: int | None = None
     fetch_max_wait_ms: int = 500
-    max_partition_fetch_bytes: int = 2**20
+    max_partition_fetch_bytes: int | None = None
     buffer_memory: int = 64 * 2**20
     read_committed: bool = False
     allow_auto_create_topics: bool = True
@@ -46,13 +53,31 @@ class FetchOptions:
     def __post_init__(self) -> None:
         check_number("buffer_memory", self.buffer_memory)
         for name, least in _LEAST.items():
-            check_number(name, value := getattr(self, name))
+            if (value := getattr(self, name)) is None and name in _CHOSEN:
+                continue
+            check_number(name, value)
             if not least <= value <= LARGEST_INT32:
                 raise ValueError(f"{name} is {value}; it must be between {least} and {LARGEST_INT32}")
         if self.buffer_memory < 1:
             raise ValueError(f"buffer_memory is {self.buffer_memory}; it must be at least 1")
 
+    def limits(self, *, of_columns: bool) -> tuple[int, int]:
+        """How many bytes of a partition to ask for, and how many in all.
 
+        >>> FetchOptions(fetch_max_bytes=2**20).limits(of_columns=True)
+        (4194304, 1048576)
+        """
+        partition_bytes, reply_bytes = self.max_partition_fetch_bytes, self.fetch_max_bytes
+        if partition_bytes is None:
+            # A partition of which nothing is there is asked for whether there is room or not.
+            larger = min(PARTITION_BYTES_OF_COLUMNS, self.buffer_memory // 8)
+            partition_bytes = max(PARTITION_BYTES, larger) if of_columns else PARTITION_BYTES
+        if reply_bytes is None:
+            reply_bytes = REPLY_BYTES_OF_COLUMNS if of_columns else REPLY_BYTES
+        return partition_bytes, reply_bytes
+
+
+_CHOSEN = ("fetch_max_bytes", "max_partition_fetch_bytes")
 _LEAST = {"fetch_min_bytes": 0, "fetch_max_bytes": 1, "fetch_max_wait_ms": 0, "max_partition_fetch_bytes": 1}
 
 
@@ -186,7 +211,8 @@ class Fetcher:
         states = self._subscription.assigned
         now = asyncio.get_running_loop().time()
         room = options.buffer_memory - self._buffered()
-        least = min(options.max_partition_fetch_bytes, options.buffer_memory)
+        partition_bytes, reply_bytes = options.limits(of_columns=self._subscription.reads_columns)
+        least = min(partition_bytes, options.buffer_memory)
         share = options.buffer_memory // max(1, len(states))
         wanted: dict[TopicPartition, Wanted] = {}
         wait_ms = options.fetch_max_wait_ms
@@ -207,8 +233,8 @@ class Fetcher:
             elif self._is_same_topic(state, topic_id := self._cluster.topic_id(partition.topic)):
                 offset = state.fetch_offset
                 assert offset is not None, "a position that is not known is looked for first"
-                wanted[partition] = Wanted(offset, options.max_partition_fetch_bytes, leader.epoch, topic_id)
-        return wanted, max(least, min(options.fetch_max_bytes, room)), wait_ms, pause_s
+                wanted[partition] = Wanted(offset, partition_bytes, leader.epoch, topic_id)
+        return wanted, max(least, min(reply_bytes, room)), wait_ms, pause_s
 
     def _is_fetched(self, state: PartitionState, leader: Leader) -> bool:
         if not state.is_readable or state.error is not None:
@@ -258,7 +284,7 @@ class Fetcher:
         if any(one.topic_id == NO_TOPIC_ID for one in wanted.values()):
             version = min(version, LAST_VERSION_WITH_NAMES)
         if version < FIRST_VERSION_WITH_MAX_BYTES:
-            count = max(1, max_bytes // self._options.max_partition_fetch_bytes)
+            count = max(1, max_bytes // max(one.max_bytes for one in wanted.values()))
             wanted = dict(islice(wanted.items(), count))
         request = session.request(wanted, version)
         request.max_wait_ms, request.min_bytes, request.max_bytes = wait_ms, self._options.fetch_min_bytes, max_bytes
@@ -272,7 +298,7 @@ class Fetcher:
         self._replies.take(response, version, wanted)
         if response.throttle_time_ms:
             self._signal.notify()
-            await asyncio.sleep(response.throttle_time_ms / 1000)
+            await connection.quiet()
 
 
 def _take_refusal(session: FetchSession, code: int) -> None:

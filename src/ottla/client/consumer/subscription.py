@@ -261,6 +261,8 @@ class Subscription:
         self.unsettled = Signal()
         """Notified when a leader or a position is to be found, or a position to be made sure of."""
         self.missing = MissingTopics()
+        self.reads_columns = False
+        """Whether the user takes whole columns, for which larger replies pay."""
         self.calls_waiting = 0
         """Calls of the user that wait for records. While there are any, he is not to be missed."""
         self._held: list[PartitionState] = []

@@ -82,6 +82,8 @@ class Express:
             way = None if leader is None else self._find_way(queue, topic, leader)
         if way is None or way.lane.busy or way.lane.ready or way.lane.open_connection(self._options) is None:
             return None
+        if way.connection.is_quiet:
+            return None
         return way if way.lane.in_flight < self._options.max_in_flight_requests_per_connection else None
 
     def _find_way(self, queue: PartitionQueue, topic: Topic, leader: Leader) -> "_Way | None":

@@ -129,6 +129,10 @@ class Sender:
                 lane.busy = True
                 self._start(self._connect(lane))
                 return
+            if connection.is_quiet:
+                lane.busy = True
+                self._start(self._rest(lane, connection))
+                return
             taken = self._take(lane)
             if taken:
                 self._send(lane, connection, taken)
@@ -262,6 +266,12 @@ class Sender:
         lane.busy = False
         if not self._closed:
             self._serve(lane)
+
+    async def _rest(self, lane: Lane, connection: Connection) -> None:
+        try:
+            await connection.quiet()
+        finally:
+            self._free(lane)
 
     async def _connect(self, lane: Lane) -> None:
         lane.connection = None

@@ -8,6 +8,7 @@ from ottla.client.consumer.subscription import PartitionState
 from ottla.client.errors import CorruptRecordError
 from ottla.record import Batch, Codec, Record, build_batch, build_end_marker
 from ottla.record.legacy import build_message_set
+from ottla.wire.api.fetch import AbortedTransaction
 
 from .fetched import batch, chunk, state_with
 
@@ -127,6 +128,56 @@ def test_what_is_before_a_broken_batch_comes_first(broken: object, check_crcs: b
     with pytest.raises(CorruptRecordError, match="t-0 at offset 2 is corrupt"):
         decoder.take(state)
     assert (state.position, len(state.chunks)) == (2, 0)
+
+
+def test_batches_of_aborted_transactions_are_left_out_and_those_around_them_are_not() -> None:
+    def of_producer(offset: int, number: int) -> bytes:
+        return batch(offset, producer_id=number, producer_epoch=0, base_sequence=0, transactional=True)
+
+    def end(offset: int, number: int, *, commit: bool) -> bytes:
+        return build_end_marker(
+            commit=commit, producer_id=number, producer_epoch=0, coordinator_epoch=0, timestamp_ms=0, base_offset=offset
+        )
+
+    parts = (
+        batch(0),
+        of_producer(1, 7),
+        of_producer(2, 8),
+        end(3, 7, commit=False),
+        end(4, 8, commit=True),
+        of_producer(5, 7),
+        end(6, 7, commit=True),
+        batch(7),
+    )
+    state = state_with(chunk(*parts, aborted=[AbortedTransaction(producer_id=7, first_offset=1)]))
+    assert offsets(state) == [0, 2, 5, 7]
+    assert state.position == 8
+    assert offsets(state_with(chunk(*parts))) == [0, 1, 2, 5, 7]
+
+
+def test_batches_of_every_kind_come_in_order_however_they_are_mixed() -> None:
+    parts = [
+        batch(0),
+        batch(1, 2, codec=Codec.LZ4),
+        batch(3),
+        append_time(batch(4), 9000),
+        append_time(batch(5, codec=Codec.GZIP), 9000),
+        build_message_set([Record(6, 1700, b"k", b"old")], 1),
+        batch(7, 8),
+    ]
+    state = state_with(chunk(*parts[:3]), chunk(*parts[3:]))
+    found = rows(ArrowDecoder(["offset", "value", "timestamp_type"]), state)
+    assert [row["offset"] for row in found] == list(range(9))
+    assert [row["timestamp_type"] for row in found] == [0, 0, 0, 0, 1, 1, 0, 0, 0]
+    assert [row["value"] for row in found] == [b"v%d" % n if n != 6 else b"old" for n in range(9)]
+
+
+def test_arrow_batches_stay_below_a_few_megabytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ottla.client.consumer.gathering.MAX_BYTES", 3 * len(batch(0)))
+    parts = [batch(number) for number in range(8)] + [batch(*range(8, 40), codec=Codec.ZSTD), batch(40)]
+    found = ArrowDecoder(["offset"]).take(state_with(chunk(*parts)))
+    assert [len(part) for part in found] == [3, 3, 2, 32, 1]
+    assert [row["offset"] for part in found for row in part.to_pylist()] == list(range(41))
 
 
 def test_the_epoch_of_the_last_batch_goes_with_the_position() -> None:

@@ -104,6 +104,7 @@ class ImaginedConnection:
 
     broker = "nowhere:1"
     idle_ms = 0.0
+    is_quiet = False
 
     def __init__(self, cluster: ImaginedCluster) -> None:
         self._cluster = cluster

@@ -116,7 +116,7 @@ def test_a_user_who_does_not_come_back_does_not_hold_the_group_up(caplog: pytest
 def test_at_the_end_nobody_is_waited_for() -> None:
     async def story(scene: Scene) -> None:
         scene.take_record()
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(4):
             await scene.handover.revoke_all(is_last=True)
         assert scene.events[1] == "committed [7]"
 

@@ -1,0 +1,139 @@
+"""Many batches into columns with one call: as far as nothing is special about them, and no further."""
+
+from array import array
+from typing import Any
+
+import pytest
+from crc32c import crc32c
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.record import Batch, Codec, Record, build_batch, build_end_marker
+from ottla.record import _twin as twin
+from ottla.record.batch import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
+from ottla.record.legacy import build_message_set
+from tests.unit.record.samples import Fields, compiled, records_of, some_fields
+
+needs_compiled = pytest.mark.skipif(compiled is None, reason="the compiled kernels were not built")
+each_kernel = pytest.mark.parametrize(
+    "kernel", [pytest.param(compiled, id="compiled", marks=needs_compiled), pytest.param(twin, id="twin")]
+)
+
+EVERY = 2**31
+MASK = CODEC_MASK | CONTROL
+
+
+def batch(*offsets: int, epoch: int = 0, **options: Any) -> bytes:
+    records = [Record(offset, 1000 + offset, b"k%d" % offset, b"v%d" % offset) for offset in offsets]
+    return build_batch(records, leader_epoch=epoch, **options)
+
+
+def stamped(data: bytes) -> bytes:
+    changed = bytearray(data)
+    Batch(changed).set_max_timestamp(9000, append_time=True)
+    return bytes(changed)
+
+
+def damaged(data: bytes, at: int) -> bytes:
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
+FIRST = batch(0, 1, epoch=3)
+SECOND = batch(2, 3, epoch=4)
+
+
+def gather(kernel: Any, data: bytes, **options: Any) -> tuple[list[int], tuple[int, int, int]]:
+    """The offsets of the rows, and where the kernel says that it ended."""
+    columns = kernel.Columns()
+    chosen = {"at": 0, "max_bytes": EVERY, "max_rows": EVERY, "mask": MASK, "attributes": 0, "checksum": crc32c}
+    ended = columns.extend_batches(data, **(chosen | options))
+    return array("q", bytes(columns.finish().offsets)).tolist(), ended
+
+
+@each_kernel
+@given(runs=st.lists(some_fields, min_size=1, max_size=4))
+def test_batches_together_give_the_columns_that_they_give_one_by_one(kernel: Any, runs: list[list[Fields]]) -> None:
+    bases = [100 * number for number in range(len(runs))]
+    data = [build_batch(records_of(run, base)) for base, run in zip(bases, runs, strict=True)]
+    together, one_by_one = kernel.Columns(), kernel.Columns()
+    end, next_offset, _ = together.extend_batches(b"".join(data), 0, EVERY, EVERY, MASK, 0, crc32c)
+    for single in map(Batch, data):
+        one_by_one.extend(single.section(), single.count, single.base_offset, single.base_timestamp)
+    assert (end, next_offset) == (sum(map(len, data)), bases[-1] + len(runs[-1]))
+    assert together.finish() == one_by_one.finish()
+
+
+SPECIAL: dict[str, tuple[bytes, dict[str, Any]]] = {
+    "compressed": (batch(4, codec=Codec.ZSTD), {}),
+    "a marker": (
+        build_end_marker(
+            commit=True, producer_id=1, producer_epoch=0, coordinator_epoch=0, timestamp_ms=0, base_offset=4
+        ),
+        {},
+    ),
+    "of a transaction": (
+        batch(4, producer_id=1, producer_epoch=0, base_sequence=0, transactional=True),
+        {"mask": MASK | TRANSACTIONAL},
+    ),
+    "of other timestamps": (stamped(batch(4)), {"mask": MASK | LOG_APPEND_TIME}),
+    "of an old format": (build_message_set([Record(4, 1, None, b"v")], 1), {}),
+    "damaged": (damaged(batch(4), 70), {}),
+    "malformed": (batch(4)[:-1] + b"\x7e", {"checksum": None}),
+    "cut": (batch(4)[:-1], {}),
+    "cut in its header": (batch(4)[:50], {}),
+    "of too many bytes": (batch(4), {"max_bytes": len(FIRST + SECOND) + 10}),
+    "of too many rows": (batch(4, 5), {"max_rows": 5}),
+    "at a negative offset": (b"\xff" + batch(4)[1:], {}),
+    "past the largest offset": (b"\x7f" + b"\xff" * 7 + batch(4)[8:], {}),
+    "of more records than bytes": (batch(4)[:57] + b"\x7f\xff\xff\xff" + batch(4)[61:], {"checksum": None}),
+    "of a negative number of records": (batch(4)[:57] + b"\xff" * 4 + batch(4)[61:], {"checksum": None}),
+}
+
+
+@each_kernel
+@pytest.mark.parametrize("name", SPECIAL)
+def test_it_ends_before_a_batch_that_is(kernel: Any, name: str) -> None:
+    special, options = SPECIAL[name]
+    end = len(FIRST + SECOND)
+    after = b"" if name.startswith("cut") else batch(8)
+    assert gather(kernel, FIRST + SECOND + special + after, **options) == ([0, 1, 2, 3], (end, 4, 4))
+    assert gather(kernel, FIRST + special, at=len(FIRST), **options | {"max_bytes": 10}) == ([], (len(FIRST), 0, -1))
+
+
+@each_kernel
+def test_what_is_asked_for_is_not_special(kernel: Any) -> None:
+    appended = stamped(SECOND)
+    assert gather(kernel, FIRST + appended)[0] == [0, 1, 2, 3]
+    wanted = {"mask": MASK | LOG_APPEND_TIME, "attributes": LOG_APPEND_TIME}
+    assert gather(kernel, appended + FIRST, **wanted) == ([2, 3], (len(appended), 4, 4))
+    columns = kernel.Columns()
+    columns.extend_batches(FIRST + appended, 0, EVERY, EVERY, MASK, 0)
+    assert array("q", bytes(columns.finish().timestamps)).tolist() == [1000, 1001, 9000, 9000]
+
+
+@each_kernel
+def test_rows_begin_and_end_at_the_offsets_that_are_wanted(kernel: Any) -> None:
+    data = damaged(FIRST, 70) + SECOND + batch(4, 5) + batch(6)
+    # What is not wanted is not looked into; the batch in which the rows end is the last.
+    end = len(FIRST + SECOND + batch(4, 5))
+    assert gather(kernel, data, start=2, stop=5) == ([2, 3, 4], (end, 6, 0))
+    assert gather(kernel, data, start=1)[1] == (0, 0, -1)
+
+
+@each_kernel
+def test_a_position_outside_the_bytes_is_refused(kernel: Any) -> None:
+    for at in (-1, len(FIRST) + 1):
+        with pytest.raises(IndexError, match=f"position {at} is outside the {len(FIRST)} bytes"):
+            gather(kernel, FIRST, at=at)
+
+
+@needs_compiled
+@given(st.lists(some_fields, min_size=1, max_size=3), st.data())
+def test_both_kernels_go_as_far_over_bytes_that_were_changed(runs: list[list[Fields]], data: Any) -> None:
+    found = bytearray(b"".join(build_batch(records_of(run, 50 * number)) for number, run in enumerate(runs)))
+    for _ in range(data.draw(st.integers(0, 3))):
+        found[data.draw(st.integers(0, len(found) - 1))] = data.draw(st.integers(0, 255))
+    pair = [kernel.Columns() for kernel in (compiled, twin)]
+    ends = [columns.extend_batches(bytes(found), 0, EVERY, EVERY, MASK, 0) for columns in pair]
+    assert ends[0] == ends[1]
+    assert pair[0].finish() == pair[1].finish()
