@@ -19,28 +19,40 @@ from tests.fuzz.hostile import hostile
 TOPIC = "attacked"
 PATIENCE_SECONDS = 0.02
 """How long a reply is waited for. Damage may well leave a request of which there is more to come."""
+MOST_SECONDS = 60.0
 
 
 class HostileClient(threading.Thread):
-    """Sends hostile bytes for so many seconds, on a new connection whenever the broker has closed the last."""
+    """Sends hostile bytes for so many seconds, on a new connection whenever the broker has closed the last.
 
-    def __init__(self, address: tuple[str, int], seed: int, seconds: float) -> None:
+    It goes on until so much was answered and refused, which takes longer on a machine that has other things to do.
+    """
+
+    def __init__(
+        self, address: tuple[str, int], seed: int, seconds: float, *, least_answered: int = 0, least_closed: int = 0
+    ) -> None:
         super().__init__(name=f"hostile-{seed}", daemon=True)
         self._address = address
         self._random = Random(seed)
         self._seconds = seconds
+        self._least_answered = least_answered
+        self._least_closed = least_closed
         self.sent = 0
         self.answered = 0
         self.closed = 0
 
     def run(self) -> None:
-        """Send until the time is over."""
-        end = time.monotonic() + self._seconds
-        while time.monotonic() < end:
-            with socket.create_connection(self._address, timeout=5) as connection:
+        """Send until the time is over, and enough has been answered and refused."""
+        begun = time.monotonic()
+        while self._goes_on(time.monotonic() - begun):
+            with socket.create_connection(self._address, timeout=30) as connection:
                 connection.settimeout(PATIENCE_SECONDS)
-                while time.monotonic() < end and self._bother(connection):
+                while self._goes_on(time.monotonic() - begun) and self._bother(connection):
                     pass
+
+    def _goes_on(self, seconds: float) -> bool:
+        was_enough = self.answered >= self._least_answered and self.closed >= self._least_closed
+        return seconds < (self._seconds if was_enough else MOST_SECONDS)
 
     def _bother(self, connection: socket.socket) -> bool:
         """Send something; whether the connection is of any use after it."""

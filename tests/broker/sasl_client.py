@@ -13,7 +13,7 @@ from ottla.wire.api.sasl_handshake import SaslHandshakeRequest
 from ottla.wire.frame import decode_response, encode_request
 from ottla.wire.schema import schema_of
 
-TIMEOUT_S = 10
+TIMEOUT_S = 30
 
 
 class ClosedError(Exception):
@@ -23,8 +23,9 @@ class ClosedError(Exception):
 class SaslClient:
     """One connection."""
 
-    def __init__(self, address: tuple[str, int]) -> None:
-        self.socket = socket.create_connection(address, timeout=TIMEOUT_S)
+    def __init__(self, address: tuple[str, int], source: str | None = None) -> None:
+        come_from = None if source is None else (source, 0)
+        self.socket = socket.create_connection(address, timeout=TIMEOUT_S, source_address=come_from)
         self._correlation_id = 0
 
     def __enter__(self) -> Self:

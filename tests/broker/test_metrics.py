@@ -26,6 +26,7 @@ from ottla.metrics import clients as metrics_clients
 from ottla.metrics.logs import JsonFormatter
 from ottla.sync import Admin as SyncAdmin
 from ottla.testing import TestBroker
+from ottla.wire.api.api_versions import ApiVersionsRequest
 from ottla.wire.api.metadata import MetadataRequest
 from ottla.wire.errors import KafkaError
 from ottla.wire.frame import encode_request
@@ -240,10 +241,11 @@ def test_scraping_thousands_of_partitions_does_not_hold_up_the_event_loop(broker
     ticking = True
 
     async def tick() -> None:
-        last = time.monotonic()
+        # What the event loop itself has worked: whatever else the machine does does not count.
+        last = time.thread_time()
         while ticking:
             await asyncio.sleep(0)
-            now = time.monotonic()
+            now = time.thread_time()
             gaps.append(now - last)
             last = now
 
@@ -253,8 +255,8 @@ def test_scraping_thousands_of_partitions_does_not_hold_up_the_event_loop(broker
     ticks.result(30)
     assert value(values, "ottla_partitions") == 3000
     assert len(gaps) > 10
-    # All at once it would take several times as long; the machine that tests run on may be busy.
-    assert sorted(gaps)[-3] < 0.1
+    # All at once it would take several times as long; in pieces it is a millisecond, or a search for garbage.
+    assert max(gaps) < 0.1
 
 
 def test_librdkafka_asks_at_once_what_is_wanted_and_pushes_nothing_unless_asked_to(
@@ -325,6 +327,25 @@ def test_users_are_told_apart_and_their_passwords_told_nobody(caplog: pytest.Log
     for secret in (password, wrong):
         assert secret not in words
         assert b64encode(secret.encode()).decode()[:-2] not in words
+
+
+def test_client_ids_of_strangers_take_no_place_of_a_client_that_is_known() -> None:
+    settings = {"ottla.metrics.listen": "127.0.0.1:0", "listeners": "SASL_PLAINTEXT://127.0.0.1:0"}
+    with TestBroker(settings) as broker:
+        host, port = broker.bootstrap_servers.split(":")
+        with socket.create_connection((host, int(port)), timeout=30) as connection:
+            replies = connection.makefile("rb")
+            for number in range(50):
+                request = encode_request(ApiVersionsRequest(), 0, correlation_id=number, client_id=f"made-up-{number}")
+                connection.sendall(b"".join(request))
+                replies.read(int.from_bytes(replies.read(4), "big"))
+            values = scrape(broker)
+        seen = {
+            dict(labels)["client_id"]: found
+            for (name, labels), found in values.items()
+            if name == "ottla_client_requests_total"
+        }
+        assert seen == {metrics_clients.STRANGERS: 50}
 
 
 @pytest.mark.parametrize("file", [DASHBOARD, DOCUMENT], ids=["dashboard", "document"])

@@ -1,6 +1,7 @@
 """Quotas on a broker, with librdkafka as the client that wants more than it may."""
 
 import asyncio
+import logging
 import select
 import socket
 import threading
@@ -12,6 +13,7 @@ from typing import Any
 import confluent_kafka
 import pytest
 
+from ottla import Producer
 from ottla.client.admin import Admin, ClientQuotaEntity, QuotaDefault
 from ottla.net import Connection
 from ottla.testing import TestBroker
@@ -20,7 +22,9 @@ from ottla.wire.api.metadata import MetadataRequest
 PURGED = (confluent_kafka.KafkaError._PURGE_QUEUE, confluent_kafka.KafkaError._PURGE_INFLIGHT)
 BYTES_A_SECOND = 400_000.0
 WINDOWS = 2
-SECONDS = 8.0
+SAVED_S = 1.0
+"""What may be used at once, by somebody who has used nothing: all windows but one."""
+SECONDS = 4.0
 
 
 @pytest.fixture
@@ -42,27 +46,34 @@ def _limit(broker: TestBroker, entity: ClientQuotaEntity, **limits: float | None
     _administer(broker, lambda admin: admin.alter_client_quotas({entity: limits}))
 
 
-def _rate(marks: list[tuple[float, int]]) -> float:
-    """Bytes a second from the second half on: the first is that of the start."""
-    start = next(index for index, (at, _) in enumerate(marks) if at > marks[0][0] + SECONDS / 2)
-    seconds = marks[-1][0] - marks[start][0]
-    return sum(size for _, size in marks[start + 1 :]) / seconds
+def _check(used: float, seconds: float) -> None:
+    """What somebody has used who wants more than it may. A machine that has other things to do makes it less."""
+    assert 0.6 * BYTES_A_SECOND * seconds < used < 1.05 * BYTES_A_SECOND * (seconds + SAVED_S)
 
 
 def test_a_producer_writes_as_much_as_it_may_and_others_are_not_slowed(broker: TestBroker) -> None:
     _limit(broker, ClientQuotaEntity(client_id="limited"), producer_byte_rate=BYTES_A_SECOND)
     address = {"bootstrap.servers": broker.bootstrap_servers}
-    delivered: list[tuple[float, int]] = []
+    delivered = 0
     throttled: list[float] = []
+    waits: list[float] = []
     limited = confluent_kafka.Producer(
         {**address, "client.id": "limited", "throttle_cb": lambda event: throttled.append(event.throttle_time)}
     )
-    free = confluent_kafka.Producer({**address, "client.id": "free", "linger.ms": 0})
+    free = confluent_kafka.Producer(
+        {
+            **address,
+            "client.id": "free",
+            "linger.ms": 0,
+            "throttle_cb": lambda event: waits.append(event.throttle_time),
+        }
+    )
     round_trips: list[float] = []
 
     def on_delivery(error: Any, message: Any) -> None:
+        nonlocal delivered
         if error is None:
-            delivered.append((time.monotonic(), len(message.value())))
+            delivered += len(message.value())
         else:
             assert error.code() in PURGED
 
@@ -75,54 +86,86 @@ def test_a_producer_writes_as_much_as_it_may_and_others_are_not_slowed(broker: T
         free.produce("free", b"one")
         assert free.flush(30) == 0
         round_trips.append(time.monotonic() - sent)
+    # A record of 1000 bytes takes a little more than that in a batch.
+    _check(delivered, time.monotonic() - begun)
     limited.purge()
     limited.poll(0)
-    # A record of 1000 bytes takes a little more than that in a batch.
-    assert _rate(delivered[:-1]) == pytest.approx(BYTES_A_SECOND, rel=0.1)
     assert max(throttled) > 0
-    assert sorted(round_trips)[len(round_trips) // 2] < 0.1
+    assert waits == []
+    assert sorted(round_trips)[len(round_trips) // 2] < 0.5
 
 
 def test_a_consumer_reads_as_much_as_it_may(broker: TestBroker) -> None:
     # Small batches: the last one of a fetch is cut off at its limit, and readers throw it away and fetch it again.
     producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers, "batch.num.messages": 1})
-    for _ in range(int(BYTES_A_SECOND * (SECONDS + WINDOWS + 3) / 4000)):
+    # More than it may read in the time, with all that it has saved.
+    for _ in range(int(BYTES_A_SECOND * (SECONDS + SAVED_S + 2) / 4000)):
         producer.produce("topic", bytes(4000))
     assert producer.flush(60) == 0
     _limit(broker, ClientQuotaEntity(user="ANONYMOUS"), consumer_byte_rate=BYTES_A_SECOND)
     settings = {"group.id": "g", "fetch.message.max.bytes": 100_000}
     consumer = confluent_kafka.Consumer({"bootstrap.servers": broker.bootstrap_servers, **settings})
     consumer.assign([confluent_kafka.TopicPartition("topic", 0, 0)])
-    marks: list[tuple[float, int]] = []
+    read = 0
     begun = time.monotonic()
     while time.monotonic() < begun + SECONDS:
-        size = sum(len(message.value() or b"") for message in consumer.consume(100, 0.05))
-        marks.append((time.monotonic(), size))
+        read += sum(len(message.value() or b"") for message in consumer.consume(100, 0.05))
+    _check(read, time.monotonic() - begun)
     consumer.close()
-    assert _rate(marks) == pytest.approx(BYTES_A_SECOND, rel=0.1)
 
 
 def test_a_client_that_takes_all_the_time_is_held_to_its_share(broker: TestBroker) -> None:
     anybody = ClientQuotaEntity(client_id=QuotaDefault.DEFAULT)
-    _limit(broker, anybody, request_percentage=2.0)
+    _limit(broker, anybody, request_percentage=0.05)
     throttled: list[int] = []
 
     async def story() -> None:
         host, port = broker.bootstrap_servers.split(":")
         connection = await Connection.open(host, int(port), client_id="greedy")
-        deadline = time.monotonic() + 30
-        while not throttled or max(throttled) == 0:
+        told_s = 0.0
+        begun = deadline = time.monotonic() + 60
+        while told_s < 0.5:
+            sent = time.monotonic()
+            assert sent < deadline
             response = await connection.request(MetadataRequest(topics=None))
             throttled.append(response.throttle_time_ms)
-            assert time.monotonic() < deadline
-        told_s, sent = max(throttled) / 1000, time.monotonic()
+            if throttled[-1]:
+                begun = min(begun, sent)
+                # It is rounded up.
+                told_s += (throttled[-1] - 1) / 1000
         await connection.request(MetadataRequest(topics=None))
         # Whatever a client makes of it, it is not listened to for so long.
-        assert time.monotonic() - sent >= told_s * 0.9
+        assert time.monotonic() - begun >= told_s
         await connection.close()
 
     asyncio.run(story())
     assert max(throttled) <= 1001, "one window, since then there is time again"
+
+
+@pytest.mark.parametrize("linger_ms", [0, 5], ids=["single records", "batches"])
+def test_ottlas_producer_waits_as_long_as_it_is_asked_to(
+    broker: TestBroker, linger_ms: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Longer than it would wait for an answer: asked earlier, the broker would not read, and time would be up."""
+    _limit(broker, ClientQuotaEntity(client_id="limited"), producer_byte_rate=50_000.0)
+
+    async def story() -> float:
+        async with Producer(
+            bootstrap_servers=broker.bootstrap_servers,
+            client_id="limited",
+            request_timeout_ms=1500,
+            linger_ms=linger_ms,
+        ) as producer:
+            await producer.send_and_wait("orders", b"x")
+            await producer.send_and_wait("orders", b"x" * 200_000)
+            began = time.monotonic()
+            await producer.send_and_wait("orders", b"y")
+            return time.monotonic() - began
+
+    with caplog.at_level(logging.INFO, "ottla"):
+        took_s = asyncio.run(story())
+    assert took_s > 2.5
+    assert "did not answer" not in caplog.text
 
 
 def test_a_quota_that_is_removed_holds_nobody_back(broker: TestBroker) -> None:

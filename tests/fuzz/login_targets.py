@@ -10,7 +10,7 @@ from typing import Any, cast
 from ottla.broker.apis import SERVED, served_versions
 from ottla.broker.authentication import Authenticator
 from ottla.broker.exchanges import BearerExchange, MakeExchange, PlainExchange, ScramExchange
-from ottla.broker.login import Failures, Login
+from ottla.broker.login import Login
 from ottla.broker.tokens import Bearer
 from ottla.broker.users import Users
 from ottla.cluster.credential import ScramMechanism
@@ -133,12 +133,12 @@ def _request(name: str, random: Random) -> bytes:
 
 
 class _Passwords:
-    async def check(self, user: str, password: str, given: object) -> bool:
+    async def check(self, user: str, password: str, given: object, host: str) -> bool:
         return True
 
 
 class _Tokens:
-    async def check(self, token: str) -> Bearer:
+    async def check(self, token: str, host: str) -> Bearer:
         return Bearer("alice", 1 << 50)
 
 
@@ -152,9 +152,9 @@ def _world() -> tuple[asyncio.AbstractEventLoop, dict[str, MakeExchange]]:
         for version in range(served_versions(key).first, served_versions(key).last + 1):
             encode_response(api.response(key)(), version, correlation_id=1)
     makers: dict[str, MakeExchange] = {
-        "PLAIN": lambda: PlainExchange(cast(Any, _Passwords()), {}),
-        MECHANISM.text: lambda: ScramExchange(MECHANISM, users, "s"),
-        "OAUTHBEARER": lambda: BearerExchange(_Tokens()),
+        "PLAIN": lambda host: PlainExchange(cast(Any, _Passwords()), {}, host),
+        MECHANISM.text: lambda _: ScramExchange(MECHANISM, users, "s"),
+        "OAUTHBEARER": lambda host: BearerExchange(_Tokens(), host),
     }
     return loop, makers
 
@@ -177,11 +177,11 @@ def _through_the_gate(name: str, bare: bool, data: bytes) -> object:
         )
 
     gate = SimpleNamespace(
-        handler=dispatch, mechanisms=makers, delay_s=0.0, clock=SystemClock(), failures=_SILENT, events=_Counted(),
+        handler=dispatch, mechanisms=makers, delay_s=0.0, clock=SystemClock(), failures=SILENT, events=_Counted(),
         users=SimpleNamespace(credentials=lambda user: {}), given_users={}, lifetime_ms=0,
     )  # fmt: skip
     caller = SimpleNamespace(
-        peer="x", principal="User:ANONYMOUS", context=None, finish=lambda: None, trust=lambda: None
+        peer="x", host="x", principal="User:ANONYMOUS", context=None, finish=lambda: None, trust=lambda: None
     )
 
     async def story() -> object:
@@ -197,14 +197,9 @@ def _through_the_gate(name: str, bare: bool, data: bytes) -> object:
     return answer
 
 
+SILENT = SimpleNamespace(tell=lambda *_: None)
+
+
 class _Counted(dict[str, int]):
     def __missing__(self, key: str) -> int:
         return 0
-
-
-class _Silent(Failures):
-    def tell(self, now: float, who: str, reason: str) -> None:
-        """Keep it to itself."""
-
-
-_SILENT = _Silent()

@@ -12,6 +12,9 @@ from .java_records import from_fields, to_fields
 
 SOURCES = [Path(__file__).parent / "java" / name for name in ("Client.java", "Members.java", "Calls.java")]
 
+TOKEN_LOGIN = Path(__file__).parent / "java" / "TokenLogin.java"
+FIRST_WITH_TOKENS = (2,)
+
 NEWEST = "4.4.0"
 VERSIONS = (NEWEST, "3.9.2", "2.8.2", "0.11.0.3", "0.10.2.2", "0.9.0.1")
 """The newest client, and older ones that each speak a protocol of their time.
@@ -46,7 +49,8 @@ class JavaClient:
 
     def __init__(self, version: str) -> None:
         self.release = release(version)
-        self.program = JavaProgram(jars(version), *SOURCES)
+        more = [TOKEN_LOGIN] if self.release >= FIRST_WITH_TOKENS else []
+        self.program = JavaProgram(jars(version), *SOURCES, *more)
 
     def close(self) -> None:
         """End the process."""

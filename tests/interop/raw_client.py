@@ -16,7 +16,7 @@ from ottla.wire.frame import decode_response, encode_request
 from ottla.wire.schema import schema_of
 from tests.interop.frames import FrameReader
 
-TIMEOUT_S = 10
+TIMEOUT_S = 30
 LARGEST_FRAME = 1 << 26
 EARLIEST, LATEST = -2, -1
 

@@ -4,8 +4,11 @@ import asyncio
 import json
 import subprocess
 import sys
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 import aiokafka
@@ -166,6 +169,32 @@ def by_confluent(login: Login, topic: str) -> bytes:
         return message.value() or b""
     finally:
         consumer.close()
+
+
+@contextmanager
+def issuing(token: str) -> Iterator[str]:
+    """The address of a server that gives this token to everybody."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            answer = json.dumps({"access_token": token, "token_type": "Bearer", "expires_in": 300}).encode()
+            self.send_response(200)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(answer)))
+            self.end_headers()
+            self.wfile.write(answer)
+
+        def log_message(self, *args: object) -> None:
+            """Say nothing."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}/token"
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def by_kcat(login: Login, topic: str) -> bytes:

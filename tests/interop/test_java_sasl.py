@@ -1,18 +1,25 @@
 """Java's producer and consumer log in: new ones in SaslAuthenticate requests, old ones with bare messages."""
 
+import json
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import jwt
 import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+from jwt.algorithms import ECAlgorithm
 
-from ottla.client.admin import ScramMechanism, UserScramCredentialUpsertion
+from ottla.client.admin import ScramMechanism, UserScramCredentialDeletion, UserScramCredentialUpsertion
 from ottla.record import Record
 from ottla.sync import Admin
 from ottla.testing import TestBroker
+from tests.certificates import written
 from tests.java import skip_without_maven
 
-from .java_client import JavaClient, release
+from .java_client import NEWEST, JavaClient, release
 
 pytestmark = [pytest.mark.maven, skip_without_maven("Java's clients logged in nowhere")]
 
@@ -38,12 +45,29 @@ each_login = pytest.mark.parametrize(
 )
 
 
+KEY, OTHER_KEY, RETIRED_KEY = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
+
+
 @pytest.fixture(scope="module")
-def broker() -> Iterator[TestBroker]:
-    """A broker with a user alice."""
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("java-sasl")
+
+
+def write_keys(folder: Path, **keys: ec.EllipticCurvePrivateKey) -> str:
+    """Have these trusted; the address of the key set."""
+    found = [{**json.loads(ECAlgorithm.to_jwk(key.public_key())), "kid": name} for name, key in keys.items()]
+    return Path(written(folder, "keys.json", json.dumps({"keys": found}).encode())).as_uri()
+
+
+@pytest.fixture(scope="module")
+def broker(folder: Path) -> Iterator[TestBroker]:
+    """A broker with a user alice, and tokens of two keys that are good."""
     settings = {
         "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
-        "sasl.enabled.mechanisms": ",".join(MODULES),
+        "sasl.enabled.mechanisms": ",".join([*MODULES, "OAUTHBEARER"]),
+        "sasl.oauthbearer.jwks.endpoint.url": write_keys(folder, one=KEY, two=RETIRED_KEY),
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms": "200",
+        "sasl.oauthbearer.clock.skew.seconds": "0",
     }
     with TestBroker(settings) as started:
         with Admin(started.bootstrap_servers) as admin:
@@ -79,3 +103,59 @@ def test_java_with_a_wrong_password_gets_nowhere(broker: TestBroker, java: JavaC
     assert ("SaslAuthenticationException" if java.release >= (1,) else "Timeout") in outcome
     with Admin(broker.bootstrap_servers) as admin:
         assert topic not in admin.list_topics()
+
+
+def token(key: ec.EllipticCurvePrivateKey = KEY, key_id: str = "one", seconds: int = 300) -> str:
+    now = int(time.time())
+    return jwt.encode({"sub": "alice", "iat": now - 400, "exp": now + seconds}, key, "ES256", {"kid": key_id})
+
+
+def bearing(found: str) -> dict[str, Any]:
+    return {
+        "security_protocol": "SASL_PLAINTEXT",
+        "sasl_mechanism": "OAUTHBEARER",
+        "sasl_login_callback_handler_class": "TokenLogin",
+        "sasl_jaas_config": f'{PACKAGE}.oauthbearer.OAuthBearerLoginModule required token="{found}";',
+        # Where its first connection is let in and the next is not, it goes on trying for as long as this.
+        "delivery_timeout_ms": 8000,
+        "request_timeout_ms": 5000,
+        "max_block_ms": 8000,
+    }
+
+
+each_with_tokens = pytest.mark.parametrize("java", [NEWEST, "2.8.2"], indirect=True)
+
+
+@each_with_tokens
+def test_java_with_a_good_token_writes_and_reads_and_with_any_other_gets_nowhere(
+    broker: TestBroker, java: JavaClient, folder: Path
+) -> None:
+    servers, topic, record = str(broker.endpoints["SASL_PLAINTEXT"]), f"orders-{uuid4()}", Record(0, 1000, b"k", b"v")
+    retiring = token(RETIRED_KEY, "two")
+    write_keys(folder, one=KEY, two=RETIRED_KEY)
+    for offset, good in enumerate((token(), retiring)):
+        assert java.produce(servers, topic, [record], **bearing(good)) == [offset]
+    assert len(java.consume(servers, topic, 2, **bearing(token())).records) == 2
+    write_keys(folder, one=KEY)
+    deadline = time.monotonic() + 30
+    while isinstance(java.produce(servers, topic, [record], **bearing(retiring))[0], int):
+        assert time.monotonic() < deadline, "the key was taken out of the set"
+    for bad in (token(OTHER_KEY), token(seconds=-5), retiring):
+        (outcome,) = java.produce(servers, topic, [record], **bearing(bad))
+        assert "SaslAuthenticationException" in str(outcome)
+        assert bad not in str(outcome)
+
+
+@pytest.mark.parametrize("java", [NEWEST], indirect=True)
+def test_java_as_a_user_who_was_deleted_gets_nowhere(broker: TestBroker, java: JavaClient) -> None:
+    servers, topic, record = str(broker.endpoints["SASL_PLAINTEXT"]), f"orders-{uuid4()}", Record(0, 1000, b"k", b"v")
+    with Admin(broker.bootstrap_servers) as admin:
+        admin.alter_user_scram_credentials([UserScramCredentialUpsertion("mallory", "SCRAM-SHA-256", "wonder")])
+        logins: list[dict[str, Any]] = [
+            {name: value.replace("alice", "mallory") for name, value in login(mechanism, "wonder").items()}
+            for mechanism in ("PLAIN", "SCRAM-SHA-256")
+        ]
+        assert [java.produce(servers, topic, [record], **given) for given in logins] == [[0], [1]]
+        admin.alter_user_scram_credentials([UserScramCredentialDeletion("mallory", "SCRAM-SHA-256")])
+    for given in logins:
+        assert "SaslAuthenticationException" in str(java.produce(servers, topic, [record], **given)[0])

@@ -4,7 +4,7 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
 
 from ottla import Producer
-from ottla.client.admin import ScramMechanism, UserScramCredentialUpsertion
+from ottla.client.admin import ScramMechanism, UserScramCredentialDeletion, UserScramCredentialUpsertion
 from ottla.errors import (
     AuthenticationFailedError,
     IllegalSaslStateError,
@@ -28,36 +28,47 @@ from ottla.errors import (
 from ottla.sync import Admin, Consumer
 from ottla.testing import TestBroker
 from tests.certificates import Authority, written
-from tests.interop.sasl_clients import CLIENTS, VALUE, Login, RefusedError, librdkafka_options
+from tests.interop.sasl_clients import CLIENTS, VALUE, Login, RefusedError, issuing, librdkafka_options
 
-KEY, OTHER_KEY = (ec.generate_private_key(ec.SECP256R1()) for _ in range(2))
+KEY, OTHER_KEY, RETIRED_KEY = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
 PASSWORD = "wonder-4711"
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 
-PAIRS = [
-    (client, mechanism)
-    for client in CLIENTS
-    for mechanism in MECHANISMS
-    if (client, mechanism) != ("kcat", "OAUTHBEARER")
-]
-"""kcat has no way to be given a token."""
+WITH_TOKENS = [client for client in CLIENTS if client != "kcat"]
+"""kcat has no way to be given a token, and gets none by itself unless its librdkafka was built with curl."""
+
+each_client = pytest.mark.parametrize("client", CLIENTS)
+each_with_tokens = pytest.mark.parametrize("client", WITH_TOKENS)
+each_pair = pytest.mark.parametrize(
+    ("client", "mechanism"),
+    [
+        (client, mechanism)
+        for client in CLIENTS
+        for mechanism in MECHANISMS
+        if mechanism != "OAUTHBEARER" or client in WITH_TOKENS
+    ],
+)
 
 
-def token(key: Any = KEY, user: str = "alice", seconds: int = 300) -> str:
+def token(key: Any = KEY, user: str = "alice", seconds: int = 300, key_id: str = "one") -> str:
     now = int(time.time())
     claims = {"sub": user, "aud": "ottla", "iat": now - 400, "exp": now + seconds, "scope": "all"}
-    return jwt.encode(claims, key, "ES256", {"kid": "one"})
+    return jwt.encode(claims, key, "ES256", {"kid": key_id})
+
+
+def write_keys(folder: Path, **keys: ec.EllipticCurvePrivateKey) -> str:
+    """Have these trusted; the address of the key set."""
+    found = [{**json.loads(ECAlgorithm.to_jwk(key.public_key())), "kid": name} for name, key in keys.items()]
+    return Path(written(folder, "keys.json", json.dumps({"keys": found}).encode())).as_uri()
 
 
 def settings(folder: Path, **others: str) -> dict[str, str]:
-    keys = {"keys": [{**json.loads(ECAlgorithm.to_jwk(KEY.public_key())), "kid": "one"}]}
-    file = folder / "keys.json"
-    file.write_text(json.dumps(keys))
     authority = Authority()
     return {
         "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0,SASL_SSL://127.0.0.1:0",
         "sasl.enabled.mechanisms": ",".join(MECHANISMS),
-        "sasl.oauthbearer.jwks.endpoint.url": file.as_uri(),
+        "sasl.oauthbearer.jwks.endpoint.url": write_keys(folder, one=KEY),
+        "sasl.oauthbearer.jwks.endpoint.refresh.ms": "200",
         "sasl.oauthbearer.expected.audience": "ottla",
         "sasl.oauthbearer.clock.skew.seconds": "0",
         "connection.failed.authentication.delay.ms": "20",
@@ -106,18 +117,18 @@ def options(given: Login) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize(("client", "mechanism"), PAIRS)
+@each_pair
 def test_a_client_that_logs_in_writes_and_reads(broker: TestBroker, client: str, mechanism: str) -> None:
     assert CLIENTS[client](login(broker, mechanism), f"orders-{uuid4()}") == VALUE
 
 
-@pytest.mark.parametrize("client", CLIENTS)
+@each_client
 def test_a_login_over_tls(broker: TestBroker, folder: Path, client: str) -> None:
     given = login(broker, "SCRAM-SHA-512", ca=str(folder / "ca.pem"), bootstrap=str(broker.endpoints["SASL_SSL"]))
     assert CLIENTS[client](given, f"orders-{uuid4()}") == VALUE
 
 
-@pytest.mark.parametrize(("client", "mechanism"), PAIRS)
+@each_pair
 def test_a_client_with_a_wrong_password_or_token_gets_nowhere(broker: TestBroker, client: str, mechanism: str) -> None:
     wrong = login(broker, mechanism, password="wander", token=token(OTHER_KEY))
     topic = f"orders-{uuid4()}"
@@ -127,10 +138,61 @@ def test_a_client_with_a_wrong_password_or_token_gets_nowhere(broker: TestBroker
         assert topic not in admin.list_topics()
 
 
-@pytest.mark.parametrize("client", ["ottla", "confluent", "aiokafka"])
+@each_with_tokens
 def test_an_expired_token_gets_nowhere(broker: TestBroker, client: str) -> None:
     with pytest.raises(RefusedError):
         CLIENTS[client](login(broker, "OAUTHBEARER", token=token(seconds=-5)), f"orders-{uuid4()}")
+
+
+@pytest.fixture(scope="module")
+def retired(broker: TestBroker, folder: Path) -> str:
+    """A token that was good until its key was taken out of the key set."""
+    found = token(RETIRED_KEY, key_id="two")
+    given = login(broker, "OAUTHBEARER", token=found)
+    write_keys(folder, one=KEY, two=RETIRED_KEY)
+    _until(lambda: _comes_in(given))
+    write_keys(folder, one=KEY)
+    _until(lambda: not _comes_in(given))
+    return found
+
+
+def _comes_in(given: Login) -> bool:
+    try:
+        return CLIENTS["ottla"](given, f"orders-{uuid4()}") == VALUE
+    except RefusedError:
+        return False
+
+
+def _until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 30
+    while not holds():
+        assert time.monotonic() < deadline
+
+
+@each_with_tokens
+def test_a_token_whose_key_was_taken_out_of_the_key_set_gets_nowhere(
+    broker: TestBroker, client: str, retired: str
+) -> None:
+    with pytest.raises(RefusedError):
+        CLIENTS[client](login(broker, "OAUTHBEARER", token=retired), f"orders-{uuid4()}")
+
+
+@pytest.fixture(scope="module")
+def deleted(broker: TestBroker) -> str:
+    """A user who could log in until he was deleted."""
+    with Admin(broker.bootstrap_servers) as admin:
+        admin.alter_user_scram_credentials([UserScramCredentialUpsertion("mallory", "SCRAM-SHA-256", PASSWORD)])
+        for mechanism in ("PLAIN", "SCRAM-SHA-256"):
+            assert CLIENTS["ottla"](login(broker, mechanism, user="mallory"), f"orders-{uuid4()}") == VALUE
+        admin.alter_user_scram_credentials([UserScramCredentialDeletion("mallory", "SCRAM-SHA-256")])
+    return "mallory"
+
+
+@each_client
+@pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-256"])
+def test_a_user_who_was_deleted_gets_nowhere(broker: TestBroker, client: str, mechanism: str, deleted: str) -> None:
+    with pytest.raises(RefusedError):
+        CLIENTS[client](login(broker, mechanism, user=deleted), f"orders-{uuid4()}")
 
 
 def test_tokens_that_nobody_signed_are_refused(broker: TestBroker) -> None:
@@ -149,6 +211,34 @@ def test_tokens_that_nobody_signed_are_refused(broker: TestBroker) -> None:
     while not any(error.code() == confluent_kafka.KafkaError._AUTHENTICATION for error in refused):
         client.poll(0.1)
         assert time.monotonic() < deadline
+
+
+@pytest.mark.parametrize("key", [KEY, OTHER_KEY], ids=["right", "wrong"])
+def test_librdkafka_logs_in_with_a_token_that_it_fetched_by_itself(
+    broker: TestBroker, key: ec.EllipticCurvePrivateKey
+) -> None:
+    refused: list[Any] = []
+    with issuing(token(key)) as url:
+        fetching = {"method": "oidc", "client.id": "app", "client.secret": "s", "token.endpoint.url": url}
+        client = confluent_kafka.Producer(
+            {
+                **librdkafka_options(login(broker, "OAUTHBEARER")),
+                **{f"sasl.oauthbearer.{name}": value for name, value in fetching.items()},
+                "error_cb": refused.append,
+                "log_level": 0,
+            }
+        )
+        topic = f"orders-{uuid4()}"
+        client.produce(topic, VALUE)
+        deadline = time.monotonic() + 20
+        while client.flush(0.1) and not refused:
+            assert time.monotonic() < deadline
+        client.purge()
+        client.flush(1)
+    with Admin(broker.bootstrap_servers) as admin:
+        assert (topic in admin.list_topics()) is (key is KEY)
+    codes = {error.code() for error in refused}
+    assert (confluent_kafka.KafkaError._AUTHENTICATION in codes) is (key is OTHER_KEY)
 
 
 @pytest.mark.parametrize("mechanism", ScramMechanism)
@@ -341,7 +431,6 @@ def test_a_user_who_is_gone_cannot_log_in_again(short: TestBroker) -> None:
     async def story() -> None:
         async with Producer(**given, linger_ms=0) as producer:
             await producer.send_and_wait("sessions", b"first")
-            from ottla.client.admin import UserScramCredentialDeletion
 
             def leave() -> None:
                 with Admin(short.bootstrap_servers) as admin:

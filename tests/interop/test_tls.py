@@ -86,8 +86,12 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> World:
 
 @pytest.fixture(scope="module")
 def broker(world: World) -> Iterator[TestBroker]:
-    with TestBroker(world.settings) as running:
-        yield running
+    with pytest.MonkeyPatch.context() as patch:
+        # A client that tries again and again would use up the lines of the next test.
+        patch.setattr(doorway, "REPORTS", 1_000_000)
+        running = TestBroker(world.settings).start()
+    yield running
+    running.close()
 
 
 @each_client
@@ -125,10 +129,7 @@ def test_the_broker_refuses_a_client_that_is_not_to_be_trusted(
     world: World,
     broker: TestBroker,
     caplog: pytest.LogCaptureFixture,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # A client that tries again and again would use up the lines of the next test.
-    monkeypatch.setattr(doorway, "REPORTS", 1_000_000)
     with caplog.at_level(logging.WARNING, "ottla"):
         said = client.refusal(str(broker.endpoints["MUTUAL"]), world.files(trouble))
     reasons = {

@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from ottla.broker.exchanges import PLAIN, BearerExchange, MakeExchange, PlainExchange, ScramExchange
-from ottla.broker.login import SASL_HANDSHAKE, Failures, Login, Phase
+from ottla.broker.login import SASL_HANDSHAKE, Login, Phase
 from ottla.broker.tokens import OAUTHBEARER, Tokens
 from ottla.broker.users import Passwords
 from ottla.cluster.credential import ScramMechanism
 from ottla.config.jaas import parse_jaas
 from ottla.net.sasl.scram import NONCE_BYTES, nonce_of
 from ottla.net.serving import Frame, Handler, Reply, ServerConnection
+from ottla.net.telling import Telling
 from ottla.wire.errors import ErrorCode, KafkaError, ProtocolError
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Authenticator:
         self.handler = handler
         self.delay_s = config.connection_failed_authentication_delay_ms / 1000
         self.clock = broker.clock
-        self.failures = Failures()
+        self.failures = Telling(log, "%d more logins failed")
         self.events = broker.metrics.events
         self.users = broker.users
         self.given_users = _given_users(broker, listener)
@@ -108,12 +109,12 @@ def _maker(
 ) -> MakeExchange:
     scram = ScramMechanism.named(name)
     if scram is not None:
-        return lambda: ScramExchange(scram, broker.users, nonce_of(broker.chance.secret(NONCE_BYTES)))
+        return lambda _: ScramExchange(scram, broker.users, nonce_of(broker.chance.secret(NONCE_BYTES)))
     if name == OAUTHBEARER:
         assert tokens is not None
-        return lambda: BearerExchange(tokens)
+        return lambda host: BearerExchange(tokens, host)
     assert name == PLAIN, f"{name} is no mechanism that configs allow"
-    return lambda: PlainExchange(passwords, given)
+    return lambda host: PlainExchange(passwords, given, host)
 
 
 def _given_users(broker: "Broker", listener: str) -> dict[str, str]:

@@ -42,7 +42,8 @@ class Exchange(Protocol):
         ...
 
 
-MakeExchange = Callable[[], Exchange]
+MakeExchange = Callable[[str], Exchange]
+"""Begins a login, of a client from some address."""
 
 
 class PlainExchange:
@@ -50,9 +51,10 @@ class PlainExchange:
 
     refused = ""
 
-    def __init__(self, passwords: Passwords, given: Mapping[str, str]) -> None:
+    def __init__(self, passwords: Passwords, given: Mapping[str, str], host: str) -> None:
         self._passwords = passwords
         self._given = given
+        self._host = host
         self.user = ""
         self.complete = False
         self.expires_at_ms: int | None = None
@@ -61,7 +63,7 @@ class PlainExchange:
         """Nothing, if the password is right."""
         login = parse_plain(token)
         self.user = login.user
-        if not await self._passwords.check(login.user, login.password, self._given):
+        if not await self._passwords.check(login.user, login.password, self._given, self._host):
             raise SaslError("the password is wrong")
         self.complete = True
         return b""
@@ -94,8 +96,9 @@ class ScramExchange:
 class BearerExchange:
     """A token that somebody else has signed."""
 
-    def __init__(self, tokens: TokenCheck) -> None:
+    def __init__(self, tokens: TokenCheck, host: str) -> None:
         self._tokens = tokens
+        self._host = host
         self.refused = ""
         self.user = ""
         self.complete = False
@@ -107,7 +110,7 @@ class BearerExchange:
             raise SaslError(self.refused)
         login = parse_bearer(token)
         try:
-            bearer = await self._tokens.check(login.token)
+            bearer = await self._tokens.check(login.token, self._host)
         except SaslError as error:
             self.refused = str(error)
             return REFUSAL

@@ -25,9 +25,6 @@ NEVER = float("inf")
 LEAST_SESSION_S = 1.0
 """How long a client has to wait before it logs in again."""
 
-MOST_TOLD = 20
-"""Failures that are logged one by one in a second; of more, their number is."""
-
 log = logging.getLogger("ottla.broker")
 
 
@@ -112,7 +109,7 @@ class Login:
             self._trouble = f"it logs in with {mechanism} after it did so with {self._mechanism}"
         else:
             self._mechanism = mechanism
-        self._exchange = offered[mechanism]()
+        self._exchange = offered[mechanism](self._caller.host)
         self._bytes_follow = bytes_follow
         self.phase = Phase.EXCHANGE
         return response
@@ -199,7 +196,7 @@ class Login:
     def _tell(self, reason: str) -> None:
         self._authenticator.events["authentication_failed"] += 1
         who = f"{self._caller.peer} {self._claim()}with {self._mechanism or 'no mechanism'}"
-        self._authenticator.failures.tell(self._loop.time(), who, reason)
+        self._authenticator.failures.tell("a login from %s failed: %s", who, reason)
 
     async def _take_time(self, arrived_at: float) -> None:
         await asyncio.sleep(arrived_at + self._authenticator.delay_s - self._loop.time())
@@ -235,24 +232,3 @@ class Login:
         answer = encode_response(response, version, correlation_id=correlation_id)
         # In versions that have no place for it, it would look as if there were nothing.
         return None if answer == without else answer
-
-
-class Failures:
-    """Tells of logins that failed, but not without end: whoever tries thousands shall not fill the disk with it."""
-
-    def __init__(self) -> None:
-        self._since = -NEVER
-        self._told = 0
-        self._left_out = 0
-
-    def tell(self, now: float, who: str, reason: str) -> None:
-        """A login failed."""
-        if now - self._since >= 1:
-            if self._left_out:
-                log.warning("%d more logins failed since the last such message", self._left_out)
-            self._since, self._told, self._left_out = now, 0, 0
-        if self._told < MOST_TOLD:
-            self._told += 1
-            log.warning("a login from %s failed: %s", who, reason)
-        else:
-            self._left_out += 1

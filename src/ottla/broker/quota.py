@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     from ottla.ports import Clock
 
 MOST_METERS = 10_000
-"""Of all kinds; those that were not used for longest are forgotten first."""
+"""Of users, of nobodies, and of addresses, each; those that were not used for longest are forgotten first."""
+
+NOBODY = "ANONYMOUS"
+"""The user who did not say who he is: any number of them, with client ids that they make up."""
 
 PRODUCE, FETCH = 0, 1
 
@@ -69,6 +72,40 @@ class Meter:
         return max(0.0, self._level - limit * (now_s - self._at_s))
 
 
+class Meters:
+    """Meters by what they measure, of so many and no more."""
+
+    def __init__(self, span_s: float, most: int) -> None:
+        self._span_s = span_s
+        self._most = most
+        self._meters: OrderedDict[Key, Meter] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._meters)
+
+    def __contains__(self, key: Key) -> bool:
+        return key in self._meters
+
+    def __getitem__(self, key: Key) -> Meter:
+        """A meter, which is made if there is none."""
+        meter = self._meters.get(key)
+        if meter is None:
+            return self.put(key, Meter(self._span_s))
+        self._meters.move_to_end(key)
+        return meter
+
+    def put(self, key: Key, meter: Meter) -> Meter:
+        """Have a meter that was elsewhere."""
+        if len(self._meters) >= self._most:
+            self._meters.popitem(last=False)
+        self._meters[key] = meter
+        return meter
+
+    def pop(self, key: Key) -> Meter | None:
+        """Have it no more."""
+        return self._meters.pop(key, None)
+
+
 class Quotas:
     """The limits of a cluster, and what this broker's clients use."""
 
@@ -78,7 +115,8 @@ class Quotas:
         self._window_s = float(window_s)
         self._span_s = max(1, windows - 1) * self._window_s
         self._limits: dict[QuotaEntity, QuotaValues] = {}
-        self._meters: OrderedDict[Key, Meter] = OrderedDict()
+        # Strangers can be as many as they like, but push out only each other's.
+        self._users, self._nobodies, self._addresses = (Meters(self._span_s, MOST_METERS) for _ in range(3))
         self.active = False
         """Whether any limit is set for clients; if not, nobody needs to ask."""
         self._of_addresses = False
@@ -149,7 +187,14 @@ class Quotas:
         if found is None:
             return 0.0
         limit, measured = found
-        return self._meter(measured).add(amount, limit, now_s)
+        return self._meter(measured, is_known=user != NOBODY).add(amount, limit, now_s)
+
+    def _meter(self, key: Key, *, is_known: bool) -> Meter:
+        if not is_known:
+            return self._users[key] if key in self._users else self._nobodies[key]
+        # A client id that users share with nobodies is measured once, and a user's from then on.
+        shared = self._nobodies.pop(key)
+        return self._users[key] if shared is None else self._users.put(key, shared)
 
     # Addresses.
 
@@ -161,20 +206,11 @@ class Quotas:
         limit = None if values is None else values.get(CONNECTION_CREATION_RATE)
         if limit is None:
             return False
-        now_s, meter = self._clock.monotonic(), self._meter((CONNECTION_CREATION_RATE, host, ""))
+        now_s, meter = self._clock.monotonic(), self._addresses[CONNECTION_CREATION_RATE, host, ""]
         if meter.is_full(limit, now_s):
             return True
         meter.add(1, limit, now_s)
         return False
-
-    def _meter(self, key: Key) -> Meter:
-        meter = self._meters.get(key)
-        if meter is None:
-            if len(self._meters) >= MOST_METERS:
-                self._meters.popitem(last=False)
-            meter = self._meters[key] = Meter(self._span_s)
-        self._meters.move_to_end(key)
-        return meter
 
 
 def _records_bytes(response: Any) -> int:

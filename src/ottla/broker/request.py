@@ -28,6 +28,8 @@ class Caller(Protocol):
 class Client(Caller, Protocol):
     """The same as whoever hands requests out sees it."""
 
+    stranger_since: float | None
+
     def mute(self, seconds: float) -> None:
         """Take nothing more of this client for so long."""
 

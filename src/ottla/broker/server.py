@@ -48,7 +48,7 @@ class Server:
         self._disk = SystemDisk(config.data_folder)
         self._metadata: LocalHome | None = None
         self._listeners: list[Listener] = []
-        self._tls = ListenersTls()
+        self._tls = ListenersTls(self.clock)
         self._upkeep: Upkeep | None = None
         self._gates: Gates | None = None
         self.sight: Sight | None = None

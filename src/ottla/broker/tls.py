@@ -11,6 +11,7 @@ from ottla.net.doorway import ListenerTls
 from ottla.net.pem import Pem, TlsSettingsError
 from ottla.net.principals import PrincipalRules
 from ottla.net.tls import Reloading, ServerSettings, server_context
+from ottla.ports import Clock
 from ottla.wire.errors import KafkaError
 
 log = logging.getLogger("ottla.broker")
@@ -19,7 +20,8 @@ log = logging.getLogger("ottla.broker")
 class ListenersTls:
     """The TLS of all listeners of a broker that have it."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._listeners: dict[str, ListenerTls] = {}
         self._settings: dict[str, ServerSettings] = {}
         self._watching: asyncio.Task[None] | None = None
@@ -30,7 +32,7 @@ class ListenersTls:
         context = await _context(settings)
         # On a listener that asks for logins, it is they that say who a client is.
         names_users = config.listener_protocol(listener) == "SSL"
-        made = ListenerTls(context, _rules(config, listener), names_users=names_users)
+        made = ListenerTls(context, _rules(config, listener), self._clock, names_users=names_users)
         self._listeners[listener], self._settings[listener] = made, settings
         return made
 

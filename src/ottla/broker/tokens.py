@@ -9,16 +9,15 @@ from http.client import HTTPException
 from typing import Any, NamedTuple, Protocol
 from urllib.error import URLError
 from urllib.parse import urlsplit
-from urllib.request import urlopen
 
+from ottla.broker.turns import Turns
 from ottla.config.broker import BrokerConfig
 from ottla.net.sasl.errors import SaslError
+from ottla.net.web import TIMEOUT_S, read_address
 from ottla.wire.errors import ErrorCode, KafkaError
 
 OAUTHBEARER = "OAUTHBEARER"
 
-FETCH_TIMEOUT_S = 10.0
-MOST_BYTES = 1024 * 1024
 LONGEST_TOKEN = 64 * 1024
 
 _ALGORITHMS = {
@@ -48,7 +47,7 @@ class Bearer(NamedTuple):
 class TokenCheck(Protocol):
     """Whatever can tell whether a token is good."""
 
-    async def check(self, token: str) -> Bearer:
+    async def check(self, token: str, host: str) -> Bearer:
         """Whom a token speaks for; SaslError, without the token, if it is not good."""
         ...
 
@@ -83,13 +82,14 @@ class Tokens:
         self._user_claim: str = setting("sub.claim.name")
         self._keys: Mapping[str | None, Key] = {}
         self._fetching: asyncio.Task[None] | None = None
-        # One, so that strangers who try tokens take one processor at most.
+        # One, so that strangers who try tokens take one processor at most; and each address in turn.
+        self._turns = Turns()
         self._thread = ThreadPoolExecutor(1, "ottla-tokens")
         self._failures = 0
         self._next_regular = 0.0
         self._next_fetch = 0.0
 
-    async def check(self, token: str) -> Bearer:
+    async def check(self, token: str, host: str) -> Bearer:
         """Whom a token speaks for; SaslError, without the token, if it is not good."""
         if len(token) > LONGEST_TOKEN:
             raise SaslError(f"a token of {len(token)} characters; {LONGEST_TOKEN} is the most")
@@ -98,7 +98,8 @@ class Tokens:
         except self._jwt.PyJWTError as error:
             raise SaslError(f"the token cannot be read: {error}") from None
         key = await self._key(key_id)
-        return await asyncio.get_running_loop().run_in_executor(self._thread, self._verified, token, key)
+        async with self._turns.turn(host):
+            return await asyncio.get_running_loop().run_in_executor(self._thread, self._verified, token, key)
 
     def close(self) -> None:
         """Let go of the thread."""
@@ -144,7 +145,7 @@ class Tokens:
     async def _fetch(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
             # Whoever sends byte after byte never lets a socket wait for long.
-            self._keys = await asyncio.wait_for(asyncio.to_thread(self._read), 2 * FETCH_TIMEOUT_S)
+            self._keys = await asyncio.wait_for(asyncio.to_thread(self._read), 2 * TIMEOUT_S)
         # Keys that were good a while ago still are, so it goes on with those.
         except (OSError, HTTPException, ValueError, self._jwt.PyJWTError) as error:
             reason = error.reason if isinstance(error, URLError) else error
@@ -163,34 +164,48 @@ class Tokens:
         self._next_fetch = loop.time() + self._longest_backoff_s
 
     def _read(self) -> dict[str | None, Key]:
-        with urlopen(self._url, timeout=FETCH_TIMEOUT_S) as response:
-            text = response.read(MOST_BYTES + 1)
-        if len(text) > MOST_BYTES:
-            raise ValueError(f"more than {MOST_BYTES} bytes")
-        return parse_keys(json.loads(text))
+        return parse_keys(json.loads(read_address(self._url)))
 
 
 def parse_keys(document: Any) -> dict[str | None, Key]:
-    """The keys of a JWK set by id; the only one also without."""
-    from jwt import PyJWK, PyJWKError
-
+    """The keys of a JWK set by id; the only one also without. Those that will not do are logged, and left out."""
     entries = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(entries, list):
         raise ValueError("not a JWK set, which is an object with a list `keys`")
     keys: dict[str | None, Key] = {}
     for entry in entries:
-        if not isinstance(entry, dict) or entry.get("use", "sig") != "sig" or entry.get("kty") not in _ALGORITHMS:
+        if (
+            not isinstance(entry, dict)
+            or entry.get("use", "sig") != "sig"
+            or entry.get("kty") not in tuple(_ALGORITHMS)
+        ):
             continue
         try:
-            found = PyJWK(entry)
-        except PyJWKError as error:
-            log.warning("a key for OAUTHBEARER cannot be used: %s", error)
+            key_id, key = _parse_key(entry)
+        except ValueError as error:
+            shown = f"{entry.get('kid')!r:.100} of type {entry['kty']}"
+            log.warning("key %s for OAUTHBEARER cannot be used: %s; have it corrected in the key set", shown, error)
             continue
-        # Keys of RSA do for several algorithms, unless they say for which one they are.
-        allowed = _ALGORITHMS[entry["kty"]]
-        if entry["kty"] != "RSA" or "alg" in entry:
-            allowed = tuple(one for one in allowed if one == found.algorithm_name)
-        keys[found.key_id] = Key(found.key, allowed)
+        keys[key_id] = key
     if len(keys) == 1:
         keys[None] = next(iter(keys.values()))
     return keys
+
+
+def _parse_key(entry: dict[str, Any]) -> tuple[str | None, Key]:
+    from jwt import PyJWK, PyJWTError
+
+    key_id, kind, algorithm = entry.get("kid"), entry["kty"], entry.get("alg")
+    if not isinstance(key_id, str | None):
+        raise ValueError("its `kid` is no text")
+    # Keys of RSA do for several algorithms, unless they say for which one they are.
+    allowed = _ALGORITHMS[kind]
+    if algorithm is not None and algorithm not in allowed:
+        raise ValueError(f"its `alg` is {algorithm!r:.100}; {', '.join(allowed)} will do")
+    try:
+        found = PyJWK(entry)
+    except (PyJWTError, TypeError, ValueError) as error:
+        raise ValueError(str(error)) from None
+    if kind != "RSA" or algorithm is not None:
+        allowed = tuple(one for one in allowed if one == found.algorithm_name)
+    return key_id, Key(found.key, allowed)

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
+from ottla.broker.turns import Turns
 from ottla.cluster.credential import LEAST_ITERATIONS, ScramCredential, ScramMechanism
 from ottla.meta.credentials import Alter, Credentials, UserCredentials
 from ottla.meta.store import MetaStore
@@ -86,8 +87,8 @@ class Users:
 class Passwords:
     """Checks passwords that come in clear, one at a time, in a thread: it takes milliseconds, as it must.
 
-    One thread, so that strangers who try passwords take one processor at most. Whoever was right before does not stand
-    in line behind them.
+    One thread, so that strangers who try passwords take one processor at most. Addresses take turns, and whoever was
+    right before does not stand in line.
     """
 
     def __init__(self, users: Users, chance: Chance) -> None:
@@ -95,10 +96,14 @@ class Passwords:
         self._key = chance.secret(32)
         self._proven: dict[str, tuple[tuple[ScramCredential, str | None], bytes]] = {}
         """By user: what his password was checked against, and a seal of the password that was right."""
+        self._turns = Turns()
         self._thread = ThreadPoolExecutor(1, "ottla-passwords")
 
-    async def check(self, user: str, password: str, given: Mapping[str, str]) -> bool:
-        """Whether this is the password of a user, who is among those that the settings give, or has credentials."""
+    async def check(self, user: str, password: str, given: Mapping[str, str], host: str) -> bool:
+        """Whether this is the password of a user, who is among those that the settings give, or has credentials.
+
+        SaslError if too many from the same address wait for an answer.
+        """
         credential = self._credential(user)
         # Each listener may give a user a password of its own, so what was right at one need not be at another.
         checked = (credential, given.get(user))
@@ -108,7 +113,8 @@ class Passwords:
             return True
         is_given = user in given and hmac.compare_digest(given[user].encode(), password.encode(errors="surrogatepass"))
         # Also where the answer is known by now, so that it takes as long.
-        is_kept = await self._run(credential, password)
+        async with self._turns.turn(host):
+            is_kept = await self._run(credential, password)
         if is_given or is_kept:
             self._proven[user] = (checked, seal)
         return is_given or is_kept

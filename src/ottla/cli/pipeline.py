@@ -76,9 +76,7 @@ def run(
 
     try:
         _run(spec, master, available_now=available_now, as_json=json)
-    except KafkaError as error:
-        fail(f"{error.code.name}: {error.message}")
-    except (PipelineError, ValueError) as error:
+    except (KafkaError, PipelineError, ValueError) as error:
         fail(str(error))
     except (ConnectionError, Py4JNetworkError):
         fail(

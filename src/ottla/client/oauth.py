@@ -4,10 +4,9 @@ import json
 from base64 import b64encode
 from dataclasses import dataclass, field
 from urllib.parse import quote_plus, urlencode, urlsplit
-from urllib.request import Request, urlopen
+from urllib.request import Request
 
-TIMEOUT_S = 10.0
-MOST_BYTES = 1024 * 1024
+from ottla.net.web import read_address
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +34,7 @@ class ClientCredentials:
     def token(self) -> str:
         """A fresh token. It takes as long as the server does."""
         if urlsplit(self.token_endpoint_url).scheme == "file":
-            return self._fetch(Request(self.token_endpoint_url)).decode().strip()
+            return read_address(self.token_endpoint_url).decode().strip()
         who = f"{quote_plus(self.client_id)}:{quote_plus(self.client_secret)}"
         form = {"grant_type": "client_credentials", **({"scope": self.scope} if self.scope else {})}
         request = Request(
@@ -43,13 +42,8 @@ class ClientCredentials:
             urlencode(form).encode(),
             {"Authorization": f"Basic {b64encode(who.encode()).decode()}", "Accept": "application/json"},
         )
-        found = json.loads(self._fetch(request))
+        found = json.loads(read_address(request))
         token = found.get("access_token") if isinstance(found, dict) else None
         if not isinstance(token, str):
             raise ValueError(f"{self.token_endpoint_url} answers without an access_token")
         return token
-
-    def _fetch(self, request: Request) -> bytes:
-        with urlopen(request, timeout=TIMEOUT_S) as response:
-            answer: bytes = response.read(MOST_BYTES)
-        return answer

@@ -8,6 +8,8 @@ MOST_CLIENTS = 1000
 LONGEST_ID = 100
 OTHERS = "(others)"
 """The name under which all clients count that there is no room for."""
+STRANGERS = "(strangers)"
+"""The same for those who have yet to say who they are: client ids that they make up take no room."""
 
 
 class ClientCounters(ClientTally):
@@ -54,6 +56,7 @@ class Clients:
         self._gone: dict[ClientCounters, None] = {}
         """Those without a connection, the one that left first in front."""
         self.others = ClientCounters(self, "", OTHERS)
+        self.strangers = ClientCounters(self, "", STRANGERS)
         self.bytes_in_forgotten = 0
         """What those had received and sent whose counters are no more."""
         self.bytes_out_forgotten = 0
@@ -62,12 +65,12 @@ class Clients:
         return len(self._known)
 
     def all(self) -> list[ClientCounters]:
-        """Everyone there is, and the others if there are any."""
-        return [*self._known.values(), *([self.others] if self.others.requests else [])]
+        """Everyone there is, and the others and strangers if there are any."""
+        return [*self._known.values(), *(one for one in (self.others, self.strangers) if one.requests)]
 
-    def enter(self, connection: Tracked, client_id: str | None) -> ClientCounters:
-        """Have a connection count for this client id from now on."""
-        found = self._find(connection.principal, (client_id or "")[:LONGEST_ID])
+    def enter(self, connection: Tracked, client_id: str | None, *, as_stranger: bool = False) -> ClientCounters:
+        """Have a connection count for this client id from now on, or for all strangers."""
+        found = self.strangers if as_stranger else self._find(connection.principal, (client_id or "")[:LONGEST_ID])
         if found is not connection.client:
             if connection.client is not None:
                 connection.client.leave()
@@ -79,7 +82,7 @@ class Clients:
     def leave(self, client: ClientCounters) -> None:
         """Somebody has a connection less."""
         client.connections -= 1
-        if not client.connections and client is not self.others:
+        if not client.connections and client not in (self.others, self.strangers):
             self._gone[client] = None
 
     def _find(self, principal: str, client_id: str) -> ClientCounters:

@@ -6,6 +6,7 @@ started with.
 """
 
 import asyncio
+import errno
 import logging
 import socket
 import ssl
@@ -13,11 +14,15 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from ottla.net.principals import PrincipalRules, subject_name
 from ottla.net.serving import ANONYMOUS, ServerConnection
+from ottla.net.telling import Telling
 from ottla.net.tls import Reloading, alert_of
 from ottla.net.tls_errors import handshake_trouble
+from ottla.ports import Clock
+from ottla.wire.errors import ProtocolError
 
 HANDSHAKE_SECONDS = 10.0
 GOODBYE_SECONDS = 5.0
@@ -26,6 +31,9 @@ GOODBYE_SECONDS = 5.0
 MOST_HANDSHAKES = 256
 """Handshakes at one time; asyncio keeps a quarter of a megabyte for each. Beyond that the oldest is given up: honest
 clients need milliseconds."""
+
+OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+"""Why nobody can be accepted for now. Other errors are about one client, who has left before he came in."""
 
 OUT_OF_FILES_SECONDS = 1.0
 REPORT_SECONDS = 10.0
@@ -38,19 +46,31 @@ log = logging.getLogger(__name__)
 class ListenerTls:
     """What a listener needs to speak TLS: a context, which may change while it listens, and rules for users' names."""
 
-    def __init__(self, context: Reloading, rules: PrincipalRules, *, names_users: bool = True) -> None:
+    def __init__(self, context: Reloading, rules: PrincipalRules, clock: Clock, *, names_users: bool = True) -> None:
         self.context = context
         self.rules = rules
+        self._clock = clock
         self._names_users = names_users
 
-    def principal(self, transport: asyncio.BaseTransport) -> str | None:
-        """Who a client is by its certificate; None if no rule says."""
+    def principal(self, transport: asyncio.BaseTransport) -> str:
+        """Who a client is by its certificate; ProtocolError if no rule says, or it has no right to be here any more."""
         tls: ssl.SSLObject | None = transport.get_extra_info("ssl_object")
-        certificate = tls.getpeercert(binary_form=True) if tls is not None and self._names_users else None
-        if certificate is None:
+        certificate = None if tls is None else tls.getpeercert(binary_form=True)
+        if tls is None or certificate is None:
+            return ANONYMOUS
+        if tls.session_reused and self._is_over(tls):
+            raise ProtocolError("it goes on with a session of TLS, and its certificate has expired since that began")
+        if not self._names_users:
             return ANONYMOUS
         user = self.rules.user(subject_name(certificate))
-        return None if user is None else f"User:{user}"
+        if user is None:
+            raise ProtocolError("no rule makes a user of its certificate's name")
+        return f"User:{user}"
+
+    def _is_over(self, tls: ssl.SSLObject) -> bool:
+        """Whether the certificate has expired: OpenSSL does not look at it again where a session is resumed."""
+        end = (tls.getpeercert() or {}).get("notAfter")
+        return isinstance(end, str) and self._clock.now_ms() >= ssl.cert_time_to_seconds(end) * 1000
 
 
 @dataclass(slots=True)
@@ -93,8 +113,7 @@ class Doorway:
         self._tasks: set[asyncio.Task[None]] = set()
         """Those, and others that are being given up."""
         self._accepting: asyncio.Task[None] | None = None
-        self._reports = 0
-        self._reports_since = self._loop.time()
+        self._troubles = Telling(log, "%d more clients failed the TLS handshake", most=REPORTS, seconds=REPORT_SECONDS)
 
     @property
     def port(self) -> int:
@@ -122,10 +141,9 @@ class Doorway:
     async def _accept(self) -> None:
         while True:
             try:
-                client, address = await self._loop.sock_accept(self._socket)
+                client, address = await self._next_client()
             except OSError as error:
-                log.error("cannot accept connections for now: %s", error.strerror or error)
-                await asyncio.sleep(OUT_OF_FILES_SECONDS)
+                await self._not_accepted(error)
                 continue
             host, peer = str(address[0]), f"{address[0]}:{address[1]}"
             if not self._admit(host, peer):
@@ -142,6 +160,30 @@ class Doorway:
                 oldest.cancel()
             # While others wait to be accepted, the event loop would not get its turn.
             await asyncio.sleep(0)
+
+    async def _next_client(self) -> tuple[socket.socket, tuple[Any, ...]]:
+        # Not `sock_accept`: if it is cancelled at the wrong moment, whom it has accepted is lost with it.
+        while True:
+            try:
+                client, address = self._socket.accept()
+            except BlockingIOError:
+                comes = asyncio.Event()
+                self._loop.add_reader(self._socket, comes.set)
+                try:
+                    await comes.wait()
+                finally:
+                    self._loop.remove_reader(self._socket)
+            else:
+                client.setblocking(False)
+                return client, address
+
+    async def _not_accepted(self, error: OSError) -> None:
+        if error.errno in OUT_OF_FILES:
+            log.error("cannot accept connections for now: %s", error.strerror or error)
+            await asyncio.sleep(OUT_OF_FILES_SECONDS)
+            return
+        self._troubles.tell("cannot accept a connection: %s", error.strerror or error)
+        await asyncio.sleep(0)
 
     def _ended(self, visitor: _Visitor, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
@@ -182,13 +224,6 @@ class Doorway:
 
     def _report(self, peer: str, error: OSError) -> None:
         self._failed()
-        now = self._loop.time()
-        if now - self._reports_since > REPORT_SECONDS:
-            if self._reports > REPORTS:
-                log.warning("%d more clients failed the TLS handshake", self._reports - REPORTS)
-            self._reports, self._reports_since = 0, now
-        self._reports += 1
-        if self._reports <= REPORTS:
-            # Whoever just looks whether there is somebody leaves like that too.
-            level = logging.INFO if isinstance(error, ConnectionResetError) else logging.WARNING
-            log.log(level, "closing the connection from %s: %s", peer, handshake_trouble(error))
+        # Whoever just looks whether there is somebody leaves like that too.
+        level = logging.INFO if isinstance(error, ConnectionResetError) else logging.WARNING
+        self._troubles.tell("closing the connection from %s: %s", peer, handshake_trouble(error), level=level)

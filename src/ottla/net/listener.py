@@ -24,6 +24,7 @@ from ottla.net.doorway import Doorway, ListenerTls
 from ottla.net.memory import Memory
 from ottla.net.receiving import scratch
 from ottla.net.serving import Handler, ServerConnection
+from ottla.net.telling import Telling
 
 SWEEPS_PER_IDLE_LIMIT = 8
 LONGEST_SWEEP_INTERVAL_S = 30.0
@@ -82,6 +83,8 @@ class Listener:
         """Clients that were let in since the start, and below, that were turned away, and that made mistakes."""
         self.refused_count = 0
         self.failed_count = 0
+        self.complaints = Telling(log, "%d more connections were closed for what clients sent")
+        """Tells of mistakes of clients."""
         self._stopping = False
         self._empty: asyncio.Future[None] | None = None
         self.address: tuple[str, int] = ("", 0)
@@ -179,14 +182,23 @@ class Listener:
             await self._emptied(None)
 
     async def _stop_accepting(self) -> None:
+        loop = asyncio.get_running_loop()
+        servers, self._servers = self._servers, []
+        # asyncio serves a client one turn after it has accepted it, and loses its socket if the server is closed by
+        # then: so first nobody more is accepted, and the server is closed when those who were are known.
+        for server in servers:
+            for listening in server.sockets:
+                loop.remove_reader(listening.fileno())
+        await asyncio.sleep(0)
         # Not `wait_closed`: from Python 3.12 on that waits for the connections too.
-        for server in self._servers:
+        for server in servers:
             server.close()
-        self._servers.clear()
         doorways, self._doorways = self._doorways, []
         for doorway in doorways:
             await doorway.close()
-        await asyncio.sleep(0)
+        # They are turned away in the next turn, and their sockets are closed in the one after that.
+        for _ in range(2):
+            await asyncio.sleep(0)
 
     async def _emptied(self, timeout_s: float | None) -> bool:
         if self._connections:

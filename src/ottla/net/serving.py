@@ -161,12 +161,11 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._transport.abort()
             return
         if self._listener.tls is not None:
-            principal = self._listener.tls.principal(transport)
-            if principal is None:
-                log.warning("closing the connection from %s: no rule makes a user of its certificate's name", self.peer)
+            try:
+                self.principal = self._listener.tls.principal(transport)
+            except ProtocolError as error:
+                self._complain(error)
                 self._transport.abort()
-                return
-            self.principal = principal
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where the next bytes go, no more of them at once than the memory counts with."""
@@ -195,7 +194,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         if frames:
             if self._receiver.failure is not None:
                 # What came before the bad size is answered still.
-                log.warning("closing the connection from %s: %s", self.peer, self._receiver.failure)
+                self._complain(self._receiver.failure)
                 self._finishing = True
             self._waiting.extend(frames)
             if not self._busy:
@@ -406,13 +405,16 @@ class ServerConnection(asyncio.BufferedProtocol):
         """Close because of an error, and say why."""
         self._listener.failed_count += 1
         if isinstance(error, ProtocolError):
-            log.warning("closing the connection from %s: %s", self.peer, error, extra=self.identity)
+            self._complain(error)
         else:
             log.error("closing the connection from %s after a failure", self.peer, exc_info=error, extra=self.identity)
         self._finishing = True
         self._drop_requests()
         # Not abort: replies to earlier requests may be on their way.
         self._transport.close()
+
+    def _complain(self, of: object) -> None:
+        self._listener.complaints.tell("closing the connection from %s: %s", self.peer, of, extra=self.identity)
 
     def _drop_requests(self) -> None:
         """Let go of all that has arrived and is not being handled."""

@@ -166,7 +166,7 @@ def crashes(*, used: bool) -> Iterator[tuple[SimDisk, ClusterImage]]:
 def test_a_deletion_that_was_cut_short_is_finished_or_never_was(used: bool, power_is_cut: bool) -> None:
     finished = unbegun = 0
     for disk, catalog in crashes(used=used):
-        for seed in range(20 if power_is_cut else 1):
+        for seed in range(8 if power_is_cut else 1):
             after = disk.power_cut(SimChance(seed)) if power_is_cut else disk.kill()
             logs = start(after, catalog)
             assert strays(after) == []

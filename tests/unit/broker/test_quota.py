@@ -115,7 +115,25 @@ def test_made_up_addresses_and_client_ids_take_no_more_than_the_places_there_are
     quotas = _quotas({(("ip", None),): 1.0})
     for number in range(100):
         quotas.refuses(f"10.0.0.{number}")
-    assert len(quotas._meters) == 10
+    assert len(quotas._addresses) == 10
+
+
+def test_strangers_do_not_push_out_what_users_have_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quota, "MOST_METERS", 10)
+    everybody: QuotaEntity = (("client-id", None), ("user", None))
+    quotas = _quotas({everybody: 100.0, (("ip", None),): 1.0})
+    assert quotas._measure(RATE, "alice", "app", 1500, 100.0) == 5.0
+    for number in range(100):
+        quotas.refuses(f"10.0.0.{number}")
+        quotas._measure(RATE, "ANONYMOUS", f"made-up-{number}", 1, 100.0)
+    assert len(quotas._nobodies) == 10
+    assert quotas._measure(RATE, "alice", "app", 0, 100.0) == 5.0, "it is remembered"
+
+
+def test_a_client_id_is_measured_once_whoever_has_it() -> None:
+    quotas = _quotas({(("client-id", "app"),): 100.0})
+    pauses = [quotas._measure(RATE, user, "app", 500, 100.0) for user in ("ANONYMOUS", "alice", "ANONYMOUS", "bob")]
+    assert pauses == [0.0, 0.0, 5.0, 10.0]
 
 
 @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ OTHER_EC_KEY = ec.generate_private_key(ec.SECP256R1())
 RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 ED_KEY = ed25519.Ed25519PrivateKey.generate()
 
+HOST = "10.0.0.7"
 DAY = 24 * 60 * 60
 """Tokens that are made when tests are collected must be what they are until the last one has run."""
 
@@ -87,7 +88,7 @@ def url(tmp_path: Path) -> str:
 )
 def test_a_good_token_names_its_user_and_its_end(url: str, key: Any, algorithm: str, key_id: str) -> None:
     end = int(time.time()) + 100
-    found = run(url, lambda tokens: tokens.check(token(key, algorithm, key_id, exp=end)), clock_skew_seconds="5")
+    found = run(url, lambda tokens: tokens.check(token(key, algorithm, key_id, exp=end), HOST), clock_skew_seconds="5")
     assert found == Bearer("alice", (end + 5) * 1000)
 
 
@@ -119,7 +120,7 @@ def test_what_is_not_good_is_refused_and_the_reason_does_not_repeat_it(url: str,
     with pytest.raises(SaslError, match=complaint) as refused:
         run(
             url,
-            lambda tokens: tokens.check(bad),
+            lambda tokens: tokens.check(bad, HOST),
             expected_audience="ottla",
             expected_issuer="us",
             clock_skew_seconds="30",
@@ -130,7 +131,8 @@ def test_what_is_not_good_is_refused_and_the_reason_does_not_repeat_it(url: str,
 def test_audience_and_issuer_are_as_the_settings_say(url: str) -> None:
     good = token(aud=["others", "ottla"])
     assert (
-        run(url, lambda tokens: tokens.check(good), expected_audience="x,ottla", expected_issuer="us").user == "alice"
+        run(url, lambda tokens: tokens.check(good, HOST), expected_audience="x,ottla", expected_issuer="us").user
+        == "alice"
     )
 
 
@@ -142,9 +144,9 @@ def test_a_listener_may_ask_for_another_audience(url: str, prefix: str) -> None:
     async def main() -> None:
         outer, inner = Tokens(config, "OUTER"), Tokens(config, "INNER")
         try:
-            assert (await inner.check(token())).user == "alice"
+            assert (await inner.check(token(), HOST)).user == "alice"
             with pytest.raises(SaslError, match="udience"):
-                await outer.check(token())
+                await outer.check(token(), HOST)
         finally:
             outer.close()
             inner.close()
@@ -154,7 +156,7 @@ def test_a_listener_may_ask_for_another_audience(url: str, prefix: str) -> None:
 
 def test_the_user_may_be_in_another_claim(url: str) -> None:
     good = token(azp="service")
-    assert run(url, lambda tokens: tokens.check(good), sub_claim_name="azp").user == "service"
+    assert run(url, lambda tokens: tokens.check(good, HOST), sub_claim_name="azp").user == "service"
 
 
 def test_a_public_key_is_no_shared_secret(url: str) -> None:
@@ -164,7 +166,7 @@ def test_a_public_key_is_no_shared_secret(url: str) -> None:
     signed = b".".join(base64url_encode(json.dumps(part).encode()) for part in parts)
     forged = signed + b"." + base64url_encode(hmac.digest(public, signed, "sha256"))
     with pytest.raises(SaslError, match="alg value is not allowed"):
-        run(url, lambda tokens: tokens.check(forged.decode()))
+        run(url, lambda tokens: tokens.check(forged.decode(), HOST))
 
 
 def test_shared_secrets_and_keys_for_encryption_are_not_taken_from_a_set() -> None:
@@ -174,16 +176,39 @@ def test_shared_secrets_and_keys_for_encryption_are_not_taken_from_a_set() -> No
     assert set(parse_keys(document)) == {"one", None}
 
 
+BAD_KEYS: dict[str, tuple[dict[str, Any], str]] = {
+    "a short coordinate": ({"kty": "EC", "crv": "P-256", "x": "AA", "y": "AA"}, "Coords should be 32 bytes"),
+    "a number for a text": ({"kty": "RSA", "n": 5, "e": "AQAB"}, "Expected a string"),
+    "nothing in it": ({"kty": "OKP"}, "cannot be used"),
+    "no algorithm": ({"kty": "RSA", "n": "AQAB", "e": "AQAB", "alg": "none"}, "its `alg` is 'none'; RS256, RS384"),
+    "a list for an id": ({"kty": "RSA", "n": "AQAB", "e": "AQAB", "kid": ["bad-7"]}, "its `kid` is no text"),
+}
+
+
+@pytest.mark.parametrize("trouble", BAD_KEYS)
+def test_a_key_that_is_broken_is_named_and_the_others_are_used(trouble: str, caplog: pytest.LogCaptureFixture) -> None:
+    entry, complaint = BAD_KEYS[trouble]
+    document = key_set(one=EC_KEY)
+    document["keys"].append({"kid": "bad-7", **entry})
+    assert set(parse_keys(document)) == {"one", None}
+    assert "bad-7" in caplog.text
+    assert complaint in caplog.text
+
+
+def test_a_type_that_is_no_text_is_passed_over() -> None:
+    assert parse_keys({"keys": [{"kty": ["EC"]}, 7]}) == {}
+
+
 def test_a_new_key_is_found_when_a_token_needs_it(tmp_path: Path) -> None:
     url = write_keys(tmp_path, key_set(one=EC_KEY))
 
     async def story(tokens: Tokens) -> None:
-        await tokens.check(token())
+        await tokens.check(token(), HOST)
         write_keys(tmp_path, key_set(one=EC_KEY, new=OTHER_EC_KEY))
         deadline = asyncio.get_running_loop().time() + 10
         while True:
             try:
-                assert (await tokens.check(token(OTHER_EC_KEY, key_id="new"))).user == "alice"
+                assert (await tokens.check(token(OTHER_EC_KEY, key_id="new"), HOST)).user == "alice"
                 return
             except SaslError:
                 assert asyncio.get_running_loop().time() < deadline
@@ -198,10 +223,10 @@ def test_keys_that_cannot_be_had_are_told_in_the_log_and_those_that_were_had_sta
     url = write_keys(tmp_path, key_set(one=EC_KEY))
 
     async def story(tokens: Tokens) -> None:
-        await tokens.check(token())
+        await tokens.check(token(), HOST)
         (tmp_path / "keys.json").write_text("{")
         await asyncio.sleep(0.02)
-        await tokens.check(token())
+        await tokens.check(token(), HOST)
 
     run(url, story, jwks_endpoint_refresh_ms="1")
     assert "cannot get the keys for OAUTHBEARER" in caplog.text
@@ -221,7 +246,7 @@ def test_made_up_keys_do_not_have_the_set_fetched_each_time(tmp_path: Path, monk
     async def story(tokens: Tokens) -> None:
         for number in range(50):
             with pytest.raises(SaslError):
-                await tokens.check(token(key_id=f"made-up-{number}"))
+                await tokens.check(token(key_id=f"made-up-{number}"), HOST)
 
     run(url, story)
     assert len(reads) == 1
@@ -243,12 +268,12 @@ def test_whoever_leaves_while_keys_are_fetched_has_them_fetched_for_the_others(
     monkeypatch.setattr(Tokens, "_read", slow)
 
     async def story(tokens: Tokens) -> None:
-        first, *others = [asyncio.ensure_future(tokens.check(token())) for _ in range(3)]
+        first, *others = [asyncio.ensure_future(tokens.check(token(), HOST)) for _ in range(3)]
         while not reads:
             await asyncio.sleep(0.001)
         first.cancel()
         await asyncio.wait([first])
-        others.append(asyncio.ensure_future(tokens.check(token())))
+        others.append(asyncio.ensure_future(tokens.check(token(), HOST)))
         await asyncio.sleep(0)
         go_on.set()
         assert [found.user for found in await asyncio.gather(*others)] == ["alice"] * 3
@@ -278,7 +303,7 @@ def test_a_server_that_answers_nonsense_is_asked_again_later(caplog: pytest.LogC
         async def story(tokens: Tokens) -> None:
             for _ in range(3):
                 with pytest.raises(SaslError, match="no key"):
-                    await tokens.check(token())
+                    await tokens.check(token(), HOST)
 
         run(f"http://127.0.0.1:{server.getsockname()[1]}/", story, jwks_endpoint_retry_backoff_ms="60000")
         server.shutdown(socket.SHUT_RDWR)

@@ -10,6 +10,7 @@ from ottla.meta.memory import open_memory
 from ottla.net.sasl.scram import make_credential
 from ottla.ports import SystemChance
 
+HOST = "10.0.0.7"
 SHA_256, SHA_512 = ScramMechanism.SCRAM_SHA_256, ScramMechanism.SCRAM_SHA_512
 
 
@@ -80,12 +81,12 @@ def test_passwords_are_those_of_credentials_or_of_settings() -> None:
         given = {"bob": "builder"}
         await add(users, "alice", "wonder", SHA_512)
         for _ in range(2):
-            assert await passwords.check("alice", "wonder", given)
-            assert await passwords.check("bob", "builder", given)
-            assert not await passwords.check("alice", "builder", given)
-            assert not await passwords.check("bob", "wonder", given)
-            assert not await passwords.check("nobody", "", given)
-            assert not await passwords.check("nobody", "wonder", given)
+            assert await passwords.check("alice", "wonder", given, HOST)
+            assert await passwords.check("bob", "builder", given, HOST)
+            assert not await passwords.check("alice", "builder", given, HOST)
+            assert not await passwords.check("bob", "wonder", given, HOST)
+            assert not await passwords.check("nobody", "", given, HOST)
+            assert not await passwords.check("nobody", "wonder", given, HOST)
 
     run(story)
 
@@ -93,12 +94,12 @@ def test_passwords_are_those_of_credentials_or_of_settings() -> None:
 def test_a_changed_password_and_a_deleted_user_count_at_once() -> None:
     async def story(users: Users, passwords: Passwords) -> None:
         await add(users, "alice", "wonder")
-        assert await passwords.check("alice", "wonder", {})
+        assert await passwords.check("alice", "wonder", {}, HOST)
         await add(users, "alice", "other")
-        assert not await passwords.check("alice", "wonder", {})
-        assert await passwords.check("alice", "other", {})
+        assert not await passwords.check("alice", "wonder", {}, HOST)
+        assert await passwords.check("alice", "other", {}, HOST)
         await users.alter("alice", lambda before: {})
-        assert not await passwords.check("alice", "other", {})
+        assert not await passwords.check("alice", "other", {}, HOST)
 
     run(story)
 
@@ -106,11 +107,11 @@ def test_a_changed_password_and_a_deleted_user_count_at_once() -> None:
 def test_a_password_that_one_listener_gives_is_not_good_at_another() -> None:
     async def story(users: Users, passwords: Passwords) -> None:
         one, two, none = {"carol": "first"}, {"carol": "second"}, dict[str, str]()
-        assert await passwords.check("carol", "first", one)
-        assert not await passwords.check("carol", "first", two)
-        assert not await passwords.check("carol", "first", none)
-        assert await passwords.check("carol", "second", two)
-        assert not await passwords.check("carol", "second", one)
+        assert await passwords.check("carol", "first", one, HOST)
+        assert not await passwords.check("carol", "first", two, HOST)
+        assert not await passwords.check("carol", "first", none, HOST)
+        assert await passwords.check("carol", "second", two, HOST)
+        assert not await passwords.check("carol", "second", one, HOST)
 
     run(story)
 
@@ -118,11 +119,23 @@ def test_a_password_that_one_listener_gives_is_not_good_at_another() -> None:
 def test_whoever_was_right_before_does_not_wait_behind_those_who_guess() -> None:
     async def story(users: Users, passwords: Passwords) -> None:
         await add(users, "alice", "wonder")
-        assert await passwords.check("alice", "wonder", {})
-        guesses = [asyncio.ensure_future(passwords.check("alice", f"guess {n}", {})) for n in range(50)]
+        assert await passwords.check("alice", "wonder", {}, HOST)
+        guesses = [asyncio.ensure_future(passwords.check("alice", f"guess {n}", {}, HOST)) for n in range(50)]
         await asyncio.sleep(0)
-        assert await passwords.check("alice", "wonder", {})
+        assert await passwords.check("alice", "wonder", {}, HOST)
         assert not any(guess.done() for guess in guesses[1:])
+        assert not any(await asyncio.gather(*guesses))
+
+    run(story)
+
+
+def test_a_first_login_waits_for_one_guess_of_a_crowd_from_elsewhere_and_not_for_all() -> None:
+    async def story(users: Users, passwords: Passwords) -> None:
+        await add(users, "alice", "wonder")
+        guesses = [asyncio.ensure_future(passwords.check("alice", f"guess {n}", {}, "10.6.6.6")) for n in range(50)]
+        await asyncio.sleep(0)
+        assert await passwords.check("alice", "wonder", {}, HOST)
+        assert sum(guess.done() for guess in guesses) <= 2
         assert not any(await asyncio.gather(*guesses))
 
     run(story)

@@ -178,7 +178,7 @@ steps = st.lists(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     steps=steps,
     versions=st.tuples(*[st.sampled_from([0, 3, 4, 5, 9])] * 2),

@@ -130,9 +130,9 @@ def test_a_broker_without_the_library_says_so_and_serves_names(monkeypatch: pyte
 )
 def test_no_expression_takes_long(expression: str) -> None:
     names = {"a" * 249: None, **{f"{'a' * 240}{number}": None for number in range(1000)}}
-    begin = time.perf_counter()
+    begin = time.thread_time()
     TopicPattern(expression).topics(names)
-    assert time.perf_counter() - begin < 2
+    assert time.thread_time() - begin < 2
 
 
 @pytest.mark.parametrize("expression", ["((a{100}){100}){100}", "(.{0,99}a){20}", "a" * 20_000, r"(a)\1", "(?=a)b"])

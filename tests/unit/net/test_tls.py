@@ -1,12 +1,14 @@
 """TLS between the two ends of a connection: what is sent arrives, strangers are refused, and each is told why."""
 
 import asyncio
+import errno
+import os
 import socket
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -466,12 +468,31 @@ def test_a_listener_stops_while_handshakes_are_under_way(loop_factory: LoopFacto
     async def story() -> None:
         async with world.listening(broker) as listener, strangers(listener, 2, b"\x16") as waiting:
             await until(lambda: listener.handshake_count == 2, "both are there")
-            async with asyncio.timeout(2):
+            # Less than handshakes may take.
+            async with asyncio.timeout(8):
                 await listener.stop()
             for one in waiting:
                 await _drained(one)
             with pytest.raises(ConnectionRefusedError):
                 await asyncio.open_connection(*listener.address)
+
+    run(loop_factory, story())
+
+
+@each_loop
+@pytest.mark.parametrize("turns", range(6))
+def test_whoever_comes_while_a_listener_stops_is_turned_away_and_not_forgotten(
+    loop_factory: LoopFactory, world: TlsWorld, turns: int
+) -> None:
+    async def story() -> None:
+        async with world.listening(broker) as listener:
+            with socket.create_connection(listener.address, timeout=10) as late:
+                # How far it has come by then: in the queue, accepted, about to shake hands.
+                for _ in range(turns):
+                    await asyncio.sleep(0)
+                await listener.stop()
+                late.setblocking(False)
+                await _drained(late)
 
     run(loop_factory, story())
 
@@ -559,3 +580,88 @@ def test_a_client_takes_a_new_certificate_of_its_own_into_use(
 
     run(loop_factory, story())
     assert "changed files of TLS are not used" in caplog.text
+
+
+@each_loop
+def test_a_session_of_tls_is_not_resumed_beyond_the_end_of_the_clients_certificate(
+    loop_factory: LoopFactory, world: TlsWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With TLS 1.2, where a client that resumes shows no certificate."""
+    context = client_context(world, minimum_version=ssl.TLSVersion.TLSv1_2, maximum_version=ssl.TLSVersion.TLSv1_2)
+    alice = world.authority.issue("alice")
+    context.load_cert_chain(world.file("alice.pem", alice.store))
+
+    def visit(address: tuple[str, int], session: ssl.SSLSession | None) -> tuple[bytes, bool | None, Any]:
+        """What it answers, whether a session was resumed, and the session for the next time."""
+        with (
+            socket.create_connection(address, timeout=10) as plain,
+            context.wrap_socket(plain, server_hostname="localhost", session=session) as secure,
+        ):
+            secure.sendall(b"\0\0\0\5hello")
+            try:
+                answer = secure.recv(5)
+            except OSError:
+                answer = b""
+            return answer, secure.session_reused, secure.session
+
+    async def story() -> None:
+        def echo(connection: ServerConnection, frame: bytes | bytearray) -> Any:
+            assert connection.principal == "User:CN=alice,O=Shop"
+            return [bytes(frame)]
+
+        async with world.listening(echo, client_auth="required") as listener:
+            answer, resumed, session = await asyncio.to_thread(visit, listener.address, None)
+            assert (answer, resumed) == (b"hello", False)
+            assert (await asyncio.to_thread(visit, listener.address, session))[:2] == (b"hello", True)
+            world.clock.ahead_ms = 2 * 60 * 60 * 1000
+            assert (await asyncio.to_thread(visit, listener.address, session))[:2] == (b"", True)
+
+    run(loop_factory, story())
+    assert "its certificate has expired since that began" in caplog.text
+
+
+@each_loop
+@pytest.mark.parametrize(
+    ("code", "pause_s", "message"),
+    [
+        (errno.ECONNABORTED, 3600.0, "cannot accept a connection: "),
+        (errno.EMFILE, 0.01, "cannot accept connections for now: "),
+    ],
+)
+def test_accepting_pauses_for_lack_of_files_and_not_for_a_client_that_left(
+    loop_factory: LoopFactory,
+    world: TlsWorld,
+    code: int,
+    pause_s: float,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(doorways, "OUT_OF_FILES_SECONDS", pause_s)
+
+    async def story() -> None:
+        async with world.listening(broker) as listener:
+            failures = [OSError(code, os.strerror(code)) for _ in range(3)]
+            doorway = listener._doorways[0]
+            doorway._socket = cast(socket.socket, _Failing(doorway._socket, failures))
+            await (await world.connect(listener)).close()
+            assert failures == []
+
+    run(loop_factory, story())
+    assert caplog.text.count(message + os.strerror(code)) == 3
+
+
+class _Failing:
+    """A listening socket that fails so often before it accepts somebody."""
+
+    def __init__(self, listening: socket.socket, failures: list[OSError]) -> None:
+        self._socket = listening
+        self._failures = failures
+
+    def accept(self) -> Any:
+        if self._failures:
+            raise self._failures.pop()
+        return self._socket.accept()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._socket, name)

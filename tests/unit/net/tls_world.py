@@ -10,8 +10,18 @@ from ottla.net.doorway import ListenerTls
 from ottla.net.pem import Pem
 from ottla.net.principals import PrincipalRules
 from ottla.net.tls import Reloading, ServerSettings, server_context
+from ottla.ports import SystemClock
 from tests.certificates import Authority, Identity, written
 from tests.unit.net.peers import listening
+
+
+class ShiftedClock(SystemClock):
+    """The time as a listener sees it."""
+
+    ahead_ms = 0
+
+    def now_ms(self) -> int:
+        return super().now_ms() + self.ahead_ms
 
 
 class TlsWorld:
@@ -19,6 +29,7 @@ class TlsWorld:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.clock = ShiftedClock()
         self.authority = Authority()
         self.broker = self.authority.issue("broker")
         self.ca = written(folder, "ca.pem", self.authority.pem)
@@ -36,7 +47,7 @@ class TlsWorld:
     async def tls(self, settings: ServerSettings, rules: str = "DEFAULT") -> ListenerTls:
         reloading = Reloading(lambda: server_context(settings), settings.sources)
         await reloading.refresh()
-        return ListenerTls(reloading, PrincipalRules(rules))
+        return ListenerTls(reloading, PrincipalRules(rules), self.clock)
 
     @asynccontextmanager
     async def listening(self, handler: Any, *, rules: str = "DEFAULT", **changes: Any) -> AsyncIterator[Listener]:

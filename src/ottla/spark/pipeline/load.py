@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
@@ -228,6 +229,8 @@ def _sink(section: Section, index: int, folder: Path, source: SourceSpec, names:
         "copy": {"verify"},
     }[kind]
     section.finish({"name", "input", "mode", "options", kind, *extra})
+    if kind == "delta" and find_spec("deltalake") is None:
+        raise section.error("delta", "needs a package that is not there; pip install 'ottla[delta]'")
     target = "" if kind == "console" and section.raw(kind) is True else section.needed_text(kind, "...")
     options = section.settings("options")
     if kind in ("topic", "copy"):

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -110,16 +111,26 @@ def test_an_address_where_nobody_answers_is_told_when_the_client_starts() -> Non
 
 def test_a_broker_that_never_answers_is_given_up_with_a_typed_error() -> None:
     async def story() -> None:
-        async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            await reader.read()
-            writer.close()
+        visits: list[asyncio.Task[None]] = []
 
-        server = await asyncio.start_server(say_nothing, "127.0.0.1", 0)
+        async def say_nothing(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            with suppress(ConnectionError):
+                await reader.read()
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+        def visited(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            visits.append(asyncio.create_task(say_nothing(reader, writer)))
+
+        server = await asyncio.start_server(visited, "127.0.0.1", 0)
         port = server.sockets[0].getsockname()[1]
         with pytest.raises(KafkaError) as caught:
             async with Admin(f"127.0.0.1:{port}", request_timeout_ms=200):
                 pass
         assert isinstance(caught.value, (BrokerUnreachableError, RequestTimedOutError))
+        assert visits
+        await asyncio.gather(*visits)
         server.close()
         await server.wait_closed()
 
