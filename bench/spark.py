@@ -8,12 +8,16 @@ are those of the Java client. The jar of the official connector comes from Maven
 import argparse
 import json
 import os
+import platform
+import signal
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 
 from rich.console import Console
@@ -24,7 +28,7 @@ from ottla import NewTopic
 from ottla.sync import Admin
 
 from .process import BrokerProcess, cpu_seconds_of_children
-from .spark_report import Comparison, Overhead, Result, Spread, markdown, show
+from .spark_report import Comparison, Overhead, Report, Result, Spread, markdown, show
 from .spark_work import OFFICIAL, OURS, TINY_ROWS, Queries, new_session
 
 LINES = ("count", "values", "columns", "parquet", "stream", "write")
@@ -32,6 +36,9 @@ MICRO_BATCH_LINE = "micro-batches"
 SIZES = (100, 1024)
 PARTITIONS = (1, 8, 100)
 COUNTS = {100: 1_000_000, 1024: 300_000}
+MANY_PARTITIONS = 100
+MANY_PARTITIONS_SCALE = 0.2
+"""From so many partitions on there are fewer rows, since the official connector has a task for each partition."""
 QUICK_SCALE = 0.1
 QUICK_PARTITIONS = (8,)
 TINY_BATCHES = 20
@@ -48,6 +55,18 @@ class Choice:
     partitions: tuple[int, ...]
     rounds: int
     scale: float
+    most_rows: int | None = None
+
+    def rows(self, size: int, partitions: int) -> int:
+        """How many rows a topic has.
+
+        >>> choice = Choice(lines=("count",), sizes=(100,), partitions=(8, 100), rounds=1, scale=1.0)
+        >>> [choice.rows(100, partitions) for partitions in choice.partitions]
+        [1000000, 200000]
+        """
+        scale = self.scale * (MANY_PARTITIONS_SCALE if partitions >= MANY_PARTITIONS else 1.0)
+        rows = int(COUNTS[size] * scale)
+        return rows if self.most_rows is None else min(rows, self.most_rows)
 
 
 class Bench:
@@ -117,7 +136,7 @@ def compare(bench: Bench, line: str, topic: str, partitions: int, rows: int, siz
         )
 
     ratios = [theirs.seconds / ours.seconds for ours, theirs in zip(turns[OURS], turns[OFFICIAL], strict=True)]
-    return Comparison(line, size, partitions, result(OURS), result(OFFICIAL), Spread.of(ratios))
+    return Comparison(line, size, partitions, rows, result(OURS), result(OFFICIAL), Spread.of(ratios))
 
 
 def compare_micro_batches(bench: Bench, partitions: int, sink: str, rounds: int) -> Overhead:
@@ -148,29 +167,40 @@ def in_turn(number: int) -> tuple[str, str]:
     return (OURS, OFFICIAL) if number % 2 == 0 else (OFFICIAL, OURS)
 
 
-def measure(bench: Bench, choice: Choice, progress: Progress) -> tuple[list[Comparison], list[Overhead]]:
-    """All lines that were chosen."""
-    comparisons: list[Comparison] = []
-    overheads: list[Overhead] = []
+def measure(bench: Bench, choice: Choice, report: Report, progress: Progress) -> None:
+    """All lines that were chosen, into the report one by one."""
     lines = [line for line in choice.lines if line != MICRO_BATCH_LINE]
     sinks = ("nowhere", "topic") if MICRO_BATCH_LINE in choice.lines else ()
     total = (len(lines) * len(choice.sizes) + len(sinks)) * len(choice.partitions)
     bar = progress.add_task("starting", total=total)
     for partitions in choice.partitions:
         for size in choice.sizes if lines else ():
-            rows = int(COUNTS[size] * choice.scale)
+            rows = choice.rows(size, partitions)
             with bench.topic(partitions, rows if lines != ["write"] else 0, size) as topic:
                 for line in lines:
                     progress.update(bar, description=f"{line}, {size} B, {partitions} partitions")
-                    comparisons.append(compare(bench, line, topic, partitions, rows, size, choice.rounds))
-                    progress.print(str(comparisons[-1]))
+                    report.lines.append(compare(bench, line, topic, partitions, rows, size, choice.rounds))
+                    progress.print(str(report.lines[-1]))
                     progress.advance(bar)
         for sink in sinks:
             progress.update(bar, description=f"micro-batches to {sink}, {partitions} partitions")
-            overheads.append(compare_micro_batches(bench, partitions, sink, choice.rounds))
-            progress.print(str(overheads[-1]))
+            report.overheads.append(compare_micro_batches(bench, partitions, sink, choice.rounds))
+            progress.print(str(report.overheads[-1]))
             progress.advance(bar)
-    return comparisons, overheads
+
+
+def circumstances(choice: Choice, jars: Sequence[str]) -> dict[str, str]:
+    """What figures depend on."""
+    connector = next(stem.rpartition("-")[2] for stem in (Path(jar).stem for jar in jars) if "sql-kafka" in stem)
+    return {
+        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
+        "cores": str(os.cpu_count()),
+        "Python": platform.python_version(),
+        "Spark": version("pyspark"),
+        "official connector": connector,
+        "Ottla": version("ottla"),
+        "rounds": str(choice.rounds),
+    }
 
 
 def parse() -> tuple[Choice, argparse.Namespace]:
@@ -183,6 +213,7 @@ def parse() -> tuple[Choice, argparse.Namespace]:
     parser.add_argument("--only", nargs="+", choices=[*LINES, MICRO_BATCH_LINE], help="these lines alone")
     parser.add_argument("--size", type=int, nargs="+", choices=SIZES, help="these sizes of values alone")
     parser.add_argument("--partitions", type=int, nargs="+", help="these numbers of partitions instead")
+    parser.add_argument("--rows", type=int, metavar="N", help="no topic has more rows than this, to try it out")
     options = parser.parse_args()
     choice = Choice(
         lines=tuple(options.only or (*LINES, MICRO_BATCH_LINE)),
@@ -190,6 +221,7 @@ def parse() -> tuple[Choice, argparse.Namespace]:
         partitions=tuple(options.partitions or (QUICK_PARTITIONS if options.quick else PARTITIONS)),
         rounds=1 if options.quick else options.rounds,
         scale=QUICK_SCALE if options.quick else 1.0,
+        most_rows=options.rows,
     )
     return choice, options
 
@@ -197,25 +229,30 @@ def parse() -> tuple[Choice, argparse.Namespace]:
 def main() -> int:
     """Measure, and print."""
     choice, options = parse()
+    # Whoever ends this early leaves no processes behind, and has what was measured.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     jars = official_jars()
-    with (
-        tempfile.TemporaryDirectory(prefix="ottla-bench-", ignore_cleanup_errors=True) as name,
-        BrokerProcess(Path(name) / "broker") as broker,
-        Admin(bootstrap_servers=f"127.0.0.1:{broker.port}") as admin,
-    ):
-        spark = new_session(Path(name), jars)
-        try:
-            with Progress(console=Console(stderr=True), transient=True) as progress:
-                bench = Bench(broker, Queries(spark, f"127.0.0.1:{broker.port}", Path(name)), admin)
-                comparisons, overheads = measure(bench, choice, progress)
-        finally:
-            spark.stop()
-    if options.markdown:
-        options.markdown.write_text(markdown(comparisons, overheads), encoding="utf-8")
-    if options.json:
-        print(json.dumps({"lines": [asdict(one) for one in comparisons], "overheads": [asdict(o) for o in overheads]}))
-    else:
-        show(comparisons, overheads)
+    report = Report(circumstances(choice, jars))
+    try:
+        with (
+            tempfile.TemporaryDirectory(prefix="ottla-bench-", ignore_cleanup_errors=True) as name,
+            BrokerProcess(Path(name) / "broker") as broker,
+            Admin(bootstrap_servers=f"127.0.0.1:{broker.port}") as admin,
+        ):
+            spark = new_session(Path(name), jars)
+            try:
+                with Progress(console=Console(stderr=True), transient=True) as progress:
+                    bench = Bench(broker, Queries(spark, f"127.0.0.1:{broker.port}", Path(name)), admin)
+                    measure(bench, choice, report, progress)
+            finally:
+                spark.stop()
+    finally:
+        if options.markdown:
+            options.markdown.write_text(markdown(report), encoding="utf-8")
+        if options.json:
+            print(json.dumps(asdict(report)))
+        else:
+            show(report)
     return 0
 
 

@@ -1,8 +1,9 @@
 """The results of `bench.spark` as tables, for terminals and for Markdown."""
 
 import statistics
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 from rich.console import Console
@@ -16,6 +17,8 @@ TITLES = {
     "stream": "streaming, thrown away",
     "write": "DataFrame into a topic",
 }
+FILE_WIDTH = 160
+"""For tables that go into a file."""
 SINKS = {"nowhere": "topic, thrown away", "topic": "topic to topic"}
 
 
@@ -56,6 +59,7 @@ class Comparison:
     line: str
     size: int
     partitions: int
+    rows: int
     ours: Result
     official: Result
     ratio: Spread
@@ -87,6 +91,19 @@ class Overhead:
         )
 
 
+@dataclass(frozen=True)
+class Report:
+    """All that a run has found."""
+
+    circumstances: dict[str, str]
+    """What figures depend on."""
+    lines: list[Comparison] = field(default_factory=list)
+    overheads: list[Overhead] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {value}" for name, value in self.circumstances.items())
+
+
 class Sheet(NamedTuple):
     """A table."""
 
@@ -95,14 +112,15 @@ class Sheet(NamedTuple):
     rows: list[list[str]]
 
 
-def sheets(comparisons: Sequence[Comparison], overheads: Sequence[Overhead]) -> list[Sheet]:
+def sheets(report: Report) -> list[Sheet]:
     """One for each size of values, and one for micro-batches."""
     found = []
-    for size in dict.fromkeys(one.size for one in comparisons):
+    for size in dict.fromkeys(one.size for one in report.lines):
         rows = [
             [
                 TITLES[one.line],
                 str(one.partitions),
+                f"{one.rows:,}",
                 f"{one.official.rows_per_second:,.0f}",
                 f"{one.ours.rows_per_second:,.0f}",
                 str(one.ratio),
@@ -110,13 +128,13 @@ def sheets(comparisons: Sequence[Comparison], overheads: Sequence[Overhead]) -> 
                 f"{one.ours.spark_cpu:.1f} + {one.ours.broker_cpu:.1f}",
             ]
             for line in TITLES
-            for one in comparisons
+            for one in report.lines
             if one.size == size and one.line == line
         ]
         cpu = "CPU s per million rows, Spark + broker"
-        header = [f"values of {size} B", "partitions", "official, rows/s", "Ottla, rows/s", "ratio"]
+        header = [f"values of {size} B", "partitions", "rows", "official, rows/s", "Ottla, rows/s", "ratio"]
         found.append(Sheet(f"values of {size} B", [*header, f"official, {cpu}", "Ottla"], rows))
-    if overheads:
+    if report.overheads:
         rows = [
             [
                 SINKS[one.sink],
@@ -128,7 +146,7 @@ def sheets(comparisons: Sequence[Comparison], overheads: Sequence[Overhead]) -> 
                 f"{one.ours_start_seconds:.1f} s",
             ]
             for sink in SINKS
-            for one in overheads
+            for one in report.overheads
             if one.sink == sink
         ]
         header = ["a micro-batch of 100 rows", "partitions", "official", "Ottla", "ratio"]
@@ -136,10 +154,11 @@ def sheets(comparisons: Sequence[Comparison], overheads: Sequence[Overhead]) -> 
     return found
 
 
-def show(comparisons: Sequence[Comparison], overheads: Sequence[Overhead]) -> None:
+def show(report: Report) -> None:
     """Print tables for people."""
-    console = Console()
-    for sheet in sheets(comparisons, overheads):
+    console = Console(width=None if sys.stdout.isatty() else FILE_WIDTH)
+    console.print(str(report), highlight=False)
+    for sheet in sheets(report):
         table = Table(title=sheet.title)
         for number, name in enumerate(sheet.header):
             table.add_column(name, justify="left" if number == 0 else "right")
@@ -148,10 +167,10 @@ def show(comparisons: Sequence[Comparison], overheads: Sequence[Overhead]) -> No
         console.print(table)
 
 
-def markdown(comparisons: Sequence[Comparison], overheads: Sequence[Overhead]) -> str:
+def markdown(report: Report) -> str:
     """The tables in Markdown."""
-    blocks = []
-    for sheet in sheets(comparisons, overheads):
+    blocks = [str(report)]
+    for sheet in sheets(report):
         rule = ["---", *["---:"] * (len(sheet.header) - 1)]
         blocks.append("\n".join("| " + " | ".join(row) + " |" for row in [sheet.header, rule, *sheet.rows]))
     return "\n\n".join(blocks) + "\n"

@@ -62,7 +62,7 @@ def test_check_says_what_a_file_does(file: Path) -> None:
     [
         (["--set", "sink.0.delta=3"], "sink[0].delta is 3; it must be a text"),
         (["--set", "source.bootstrap_servers=127.0.0.1:1"], "127.0.0.1:1"),
-        (["--set", "source.topics=no-such-topic"], "no-such-topic"),
+        (["--set", "source.topics=no-such-topic"], "there is no topic 'no-such-topic'; create the topic first"),
     ],
 )
 def test_what_is_wrong_is_said_in_seconds(file: Path, words: list[str], message: str) -> None:

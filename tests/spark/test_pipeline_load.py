@@ -1,5 +1,6 @@
 """What is wrong with a pipeline's file is said before Spark starts, with the key and what to write instead."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -113,6 +114,16 @@ def test_to_divert_there_must_be_a_topic(tmp_path: Path) -> None:
     text = GOOD.replace('dead_letters = "rejected"', "").replace('"drop"', '"divert"')
     with pytest.raises(PipelineError, match=r'step\[1\]\.otherwise is "divert", but there is no topic for it'):
         load(written(tmp_path, text))
+
+
+def test_a_delta_table_without_its_package_is_told_before_spark_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = written(tmp_path, GOOD.replace("parquet", "delta"))
+    assert load(file).sinks[0].kind == "delta"
+    monkeypatch.setitem(sys.modules, "deltalake", None)
+    with pytest.raises(PipelineError, match=r"sink\[0\]\.delta needs .*pip install 'ottla\[delta\]'"):
+        load(file)
 
 
 @pytest.mark.parametrize("file", sorted(Path("examples/pipelines").glob("*.toml")), ids=lambda file: file.stem)

@@ -21,7 +21,8 @@ class Running(NamedTuple):
 
 def processes() -> dict[int, Running]:
     """All that run now, by id. Those that have ended and were not waited for do not."""
-    text = subprocess.run(["ps", "-e", "-o", "pid=,ppid=,stat=,args="], capture_output=True, text=True, check=True)
+    # `-ww`: else commands may be cut to the width of a terminal, even where there is none.
+    text = subprocess.run(["ps", "-eww", "-o", "pid=,ppid=,stat=,args="], capture_output=True, text=True, check=True)
     found = {}
     for line in text.stdout.splitlines():
         pid, parent, state, *command = line.split(None, 3)
