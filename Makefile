@@ -4,8 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 PYTEST_ARGS ?= -n 4 --dist loadscope
+# Tests start hundreds of processes, and without bytecode each of them would compile all of Ottla first.
+export PYTHONDONTWRITEBYTECODE =
+RUNS ?= 10
 
-.PHONY: help demo test check unit setup conformance fuzz fuzz-door crash power-cut group-histories spark spark-crash faults \
+.PHONY: help demo test check unit setup conformance properties fuzz fuzz-door crash power-cut group-histories spark spark-crash faults \
 	bench bench-quick bench-client bench-spark bench-codec bench-growth bench-groups bench-tls bench-metrics clean
 
 help:  ## this list
@@ -39,6 +42,9 @@ unit: $(READY)
 conformance: $(READY)  ## every codec against other people's, with a table
 	@$(BIN)/python -m tests.conformance
 
+properties: $(READY)  ## what has to hold for any input, with many more of them
+	@$(BIN)/python -m pytest $(PYTEST_ARGS) --hypothesis-profile many tests/unit
+
 fuzz: $(READY)  ## a million hostile inputs
 	@$(BIN)/python -m tests.fuzz
 
@@ -57,8 +63,8 @@ group-histories: $(READY)  ## thousands of random histories of groups against th
 spark: $(READY)  ## all tests of Spark, with those that start it anew, and the official connector where Maven is at hand
 	@$(BIN)/python -m pytest -m "long or not long" tests/spark
 
-spark-crash: $(READY)  ## kill drivers, Python workers and the broker under a pipeline, and look for every record
-	@$(BIN)/python -m tests.spark_crash --points --seeds 10
+spark-crash: $(READY)  ## kill drivers, Python workers and the broker under a pipeline, and look for every record; RUNS=30
+	@$(BIN)/python -m tests.spark_crash --points --seeds $(RUNS)
 
 faults: $(READY)  ## cut, delay and forge what passes between client and broker, a few hundred seeds
 	@$(BIN)/python -m tests.faults --seeds 300

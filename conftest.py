@@ -6,9 +6,10 @@ empty; only where one reads, the topic `orders` has three records.
 """
 
 import asyncio
+import gc
 import inspect
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -18,8 +19,9 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from ottla.testing import TestBroker
 
-# How long examples take says more about what else the machine does than about the code.
-settings.register_profile("ottla", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+# How long examples take says more about what else the machine does than about the code. `make properties` has more.
+settings.register_profile("ottla", max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("many", settings.get_profile("ottla"), max_examples=1000)
 settings.load_profile("ottla")
 
 CLIENTS = {"ottla.client.admin": "Admin", "ottla.client.producer": "Producer", "ottla.client.consumer": "Consumer"}
@@ -32,18 +34,58 @@ READERS = (
 )
 OTHERS = ("ottla.client.ranges", "ottla.client.table", "ottla.sync")
 
+LONGEST = (
+    "spark streams",
+    "spark",
+    "java",
+    "kafka-4",
+    "kafka-3.9",
+    "tests/unit/cli/test_demo.py",
+    "tests/interop/test_group_storms.py",
+    "tests/packaging/test_install.py",
+    "tests/suites/test_suites.py",
+    "tests/crash/test_kill.py",
+    "tests/conformance/test_conformance.py",
+    "tests/faults/test_group_faults.py",
+    "tests/sim/groups/test_histories.py",
+    "tests/client/test_admin_faults.py",
+    "tests/fuzz/test_hostile_bytes.py",
+)
+"""The groups of tests that take longest, so that none of them begins when all others are done."""
+
+SPARK_STREAMS = ("test_batch", "test_streaming", "test_sink", "test_progress")
+"""Tests of Spark that take half of the time of all of them."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Have the garbage collector leave alone what collecting the tests made: much, and it stays until the end."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """Where several processes run the tests, have those share one that share what is slow to start.
 
-    That is one Spark, Java's clients, and one broker of each release of Kafka; all else stays together by module.
+    That is one of two Sparks, Java's clients, and one broker of each release of Kafka; all else stays together by
+    module. Those that take longest come first, and then those of whom there are most.
     """
     from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
     class Together(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             return group_of(nodeid)
+
+        def _assign_work_unit(self, node: Any) -> None:
+            longest = next((group for group in LONGEST if group in self.workqueue), None)
+            if longest is not None:
+                self.workqueue.move_to_end(longest, last=False)
+            super()._assign_work_unit(node)
 
     return Together(config, log) if config.getvalue("dist") == "loadscope" else None
 
@@ -52,13 +94,13 @@ def group_of(nodeid: str) -> str:
     """What a test shares with others of the same process.
 
     >>> group_of("tests/spark/test_batch.py::test_a")
-    'spark'
+    'spark streams'
     >>> group_of("tests/client/test_table.py::test_a[kafka-4-eager]")
     'kafka-4'
     """
     path = nodeid.partition("::")[0]
     if path.startswith("tests/spark/"):
-        return "spark"
+        return "spark streams" if path.removeprefix("tests/spark/").startswith(SPARK_STREAMS) else "spark"
     if path.startswith("tests/interop/") and "java" in path:
         return "java"
     peer = re.search(r"\[(?:.*-)?(kafka-(?:4|3\.9))\b", nodeid)

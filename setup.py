@@ -1,5 +1,7 @@
 """Builds the compiled kernels where a C compiler is at hand; everything else is in pyproject.toml."""
 
+import os
+
 from setuptools import Extension, setup
 
 
@@ -26,4 +28,4 @@ def kernels() -> list[Extension]:
     return built
 
 
-setup(ext_modules=kernels())
+setup(ext_modules=kernels(), options={"build_ext": {"parallel": os.cpu_count()}})

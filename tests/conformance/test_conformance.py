@@ -15,7 +15,7 @@ from .oracles import JAVA_ORACLES, PYTHON_ORACLES, Opener, opened
 from .samples import Limits, make_sample
 from .verdict import Verdict
 
-SAMPLES = 3
+SAMPLES = 2
 
 HEARTBEAT = Codec("request", 12, HeartbeatRequest, 4)
 

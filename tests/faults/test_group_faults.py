@@ -151,7 +151,7 @@ def test_a_goodbye_that_is_cut_is_said_again(
         await first.stop()
         assert proxy.faults[action.name] > faults
         # The group does not wait for a session that nobody keeps up.
-        async with asyncio.timeout(4):
+        async with asyncio.timeout(15):
             await wait_for(lambda: len(second.consumer.assignment()) == PARTITIONS, [second])
         await second.stop()
 
@@ -347,7 +347,8 @@ def test_records_come_while_the_coordinator_is_silent(proxy: FaultProxy, witness
         for start in range(10, 200, 10):
             await asyncio.to_thread(witness.write, name, values[start : start + 10], PARTITIONS)
             await wait_for(lambda start=start: len(reads.values) == start + 10, [member])  # type: ignore[misc]
-        assert time.monotonic() - began < 3, "fetching waited for the coordinator"
+        # A request would be waited for ten seconds.
+        assert time.monotonic() - began < 8, "fetching waited for the coordinator"
         proxy.calm()
         proxy.cut()
         await member.stop()
@@ -384,14 +385,14 @@ def test_a_member_stops_in_bounded_time_without_its_coordinator(
 
     with explained(proxy):
         took_s = run(story(), 25)
-    # Five seconds for the last commit, five to say goodbye.
-    assert took_s < 12
+    # Five seconds for the last commit, five to say goodbye; a request would be waited for 30.
+    assert took_s < 20
 
 
 @pytest.mark.parametrize(("kind", "api"), [case for case in CASES if case[1] not in ("JoinGroup", "LeaveGroup")])
 def test_silence_ends_with_the_request_timeout(proxy: FaultProxy, tell: Tell, kind: str, api: str) -> None:
     rule = proxy.on(api, drop_reply(), nth=2)
-    tell(kind, request_timeout_ms=250, session_timeout_ms=1500)
+    tell(kind, request_timeout_ms=600, session_timeout_ms=3000)
     rule.wait()
 
 

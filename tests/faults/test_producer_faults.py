@@ -96,7 +96,7 @@ def tell(proxy: FaultProxy, witness: Witness, topic: str) -> Tell:
 
 def wait_for_links(proxy: FaultProxy) -> None:
     """Wait until nothing is on its way any more that could still be written."""
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 30
     while proxy.open_connections:
         assert time.monotonic() < deadline, proxy.report()
         time.sleep(0.001)

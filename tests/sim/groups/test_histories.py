@@ -4,7 +4,8 @@ import pytest
 
 from .run import KINDS, History, run
 
-SEEDS = 100
+SEEDS = 40
+"""`make group-histories` has many more."""
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given, settings
@@ -237,8 +238,8 @@ def test_memory_and_sqlite_agree_on_every_commit(commits: list[list[Change]]) ->
             return str(conflict)
         return "made"
 
-    async def main() -> None:
-        homes = [open_memory(), LocalHome(SqliteTable(":memory:"))]
+    async def main(folder: str) -> None:
+        homes = [open_memory(), LocalHome(SqliteTable(f"{folder}/metadata.sqlite"))]
         stores = [home.connect() for home in homes]
         for commit in commits:
             one, other = [await outcome(store, commit) for store in stores]
@@ -252,7 +253,8 @@ def test_memory_and_sqlite_agree_on_every_commit(commits: list[list[Change]]) ->
         for home in homes:
             await home.close()
 
-    asyncio.run(main())
+    with TemporaryDirectory() as folder:
+        asyncio.run(main(folder))
 
 
 def test_a_copy_taken_at_any_moment_is_whole(file: str, tmp_path: Path) -> None:
