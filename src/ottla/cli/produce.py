@@ -138,13 +138,18 @@ async def _lines(stream: BinaryIO) -> AsyncIterator[_Lines]:
     terminal until Enter is pressed. It reads the raw file: a lock on the buffer around it would crash that end.
     """
     loop = asyncio.get_running_loop()
-    chunks: asyncio.Queue[bytes] = asyncio.Queue(CHUNKS_AHEAD)
+    chunks: asyncio.Queue[bytes | OSError] = asyncio.Queue(CHUNKS_AHEAD)
 
     def read_all() -> None:
         raw: Any = getattr(stream, "raw", stream)
-        chunk = b" "
-        while chunk:
-            chunk = raw.read(CHUNK_BYTES)
+        chunk: bytes | OSError = b" "
+        while chunk and not isinstance(chunk, OSError):
+            try:
+                chunk = raw.read(CHUNK_BYTES)
+            except ValueError:  # it was closed, so there is no more of it
+                chunk = b""
+            except OSError as error:
+                chunk = error
             handing_over = chunks.put(chunk)
             try:
                 asyncio.run_coroutine_threadsafe(handing_over, loop).result()
@@ -155,6 +160,8 @@ async def _lines(stream: BinaryIO) -> AsyncIterator[_Lines]:
     threading.Thread(target=read_all, daemon=True, name="stdin").start()
     rest = b""
     while chunk := await chunks.get():
+        if isinstance(chunk, OSError):
+            raise chunk
         lines = _Lines((rest + chunk).split(b"\n"))
         rest = lines.pop()
         lines.more_at_hand = not chunks.empty()

@@ -1,15 +1,18 @@
 """`ottla produce` and `ottla consume`: kcat's habits."""
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
+from io import BytesIO
 from typing import Any
 
 import pytest
 
 from ottla.cli.formats import json_writer, read_json, text_writer
+from ottla.cli.produce import _lines
 from ottla.client.types import ConsumerRecord
 from ottla.record import Batch, Codec, Record, batches, records
 from tests.unit.client.fake_broker import FakeBroker
@@ -275,3 +278,26 @@ def test_many_lines_stay_in_order_within_a_partition(ottla: Ottla, broker: FakeB
     for key in range(10):
         values = [int(record.value or b"") for record in found if record.key == b"%d" % key]
         assert values == list(range(key, 50_000, 10))
+
+
+def test_of_a_stream_that_was_closed_there_are_no_more_lines() -> None:
+    stream = BytesIO(b"one\n")
+    stream.close()
+
+    async def read() -> list[list[bytes]]:
+        return [list(lines) async for lines in _lines(stream)]
+
+    assert asyncio.run(asyncio.wait_for(read(), 30)) == []
+
+
+def test_a_stream_that_cannot_be_read_is_told() -> None:
+    class Broken(BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            raise OSError(5, "Input/output error")
+
+    async def read() -> None:
+        async for _ in _lines(Broken()):
+            pass
+
+    with pytest.raises(OSError, match="Input/output error"):
+        asyncio.run(asyncio.wait_for(read(), 30))
