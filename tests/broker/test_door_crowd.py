@@ -84,6 +84,6 @@ def test_a_thousand_bad_logins_a_second_leave_another_client_undisturbed(tmp_pat
     # A machine that is busy with other tests tries fewer.
     assert ends["refused"] > 100 * SECONDS
     assert crowded.calls > 100
-    # Generous, for machines that have more to do than this: beside 788 a second it was 1.2 and 14 ms on two processors.
-    assert crowded.p50 < 200
-    assert crowded.p99 < 5000
+    # Generous, for machines that have more to do: beside 972 a second it was 0.25 and 7.6 ms on two processors.
+    assert crowded.p50 < 50
+    assert crowded.p99 < 2000

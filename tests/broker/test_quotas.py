@@ -15,16 +15,16 @@ import pytest
 
 from ottla import Producer
 from ottla.client.admin import Admin, ClientQuotaEntity, QuotaDefault
-from ottla.net import Connection
 from ottla.testing import TestBroker
 from ottla.wire.api.metadata import MetadataRequest
+from tests.interop.raw_client import RawClient
 
 PURGED = (confluent_kafka.KafkaError._PURGE_QUEUE, confluent_kafka.KafkaError._PURGE_INFLIGHT)
 BYTES_A_SECOND = 400_000.0
 WINDOWS = 2
-SAVED_S = 1.0
-"""What may be used at once, by somebody who has used nothing: all windows but one."""
-SECONDS = 4.0
+SECONDS = 8.0
+ATTEMPTS = 3
+"""A machine that has other things to do makes somebody use less now and then; a broker that limits wrongly, always."""
 
 
 @pytest.fixture
@@ -46,15 +46,27 @@ def _limit(broker: TestBroker, entity: ClientQuotaEntity, **limits: float | None
     _administer(broker, lambda admin: admin.alter_client_quotas({entity: limits}))
 
 
-def _check(used: float, seconds: float) -> None:
-    """What somebody has used who wants more than it may. A machine that has other things to do makes it less."""
-    assert 0.6 * BYTES_A_SECOND * seconds < used < 1.05 * BYTES_A_SECOND * (seconds + SAVED_S)
+def _check(measure: Callable[[], list[tuple[float, int]]]) -> None:
+    """Whether somebody who wants more uses what it may, within a tenth, and in no attempt more than that."""
+    for _ in range(ATTEMPTS):
+        rate = _rate(measure())
+        assert rate <= BYTES_A_SECOND * 1.1
+        if rate >= BYTES_A_SECOND * 0.9:
+            return
+    pytest.fail(f"{rate:.0f} bytes a second of {BYTES_A_SECOND:.0f}")
+
+
+def _rate(marks: list[tuple[float, int]]) -> float:
+    """Bytes a second from the second half on: the first is that of the start."""
+    start = next(index for index, (at, _) in enumerate(marks) if at > marks[0][0] + SECONDS / 2)
+    seconds = marks[-1][0] - marks[start][0]
+    return sum(size for _, size in marks[start + 1 :]) / seconds
 
 
 def test_a_producer_writes_as_much_as_it_may_and_others_are_not_slowed(broker: TestBroker) -> None:
     _limit(broker, ClientQuotaEntity(client_id="limited"), producer_byte_rate=BYTES_A_SECOND)
     address = {"bootstrap.servers": broker.bootstrap_servers}
-    delivered = 0
+    delivered: list[tuple[float, int]] = []
     throttled: list[float] = []
     waits: list[float] = []
     limited = confluent_kafka.Producer(
@@ -71,23 +83,26 @@ def test_a_producer_writes_as_much_as_it_may_and_others_are_not_slowed(broker: T
     round_trips: list[float] = []
 
     def on_delivery(error: Any, message: Any) -> None:
-        nonlocal delivered
         if error is None:
-            delivered += len(message.value())
+            delivered.append((time.monotonic(), len(message.value())))
         else:
             assert error.code() in PURGED
 
-    begun = time.monotonic()
-    while time.monotonic() < begun + SECONDS:
-        while len(limited) < 40:
-            limited.produce("limited", bytes(1000), on_delivery=on_delivery)
-        limited.poll(0.02)
-        sent = time.monotonic()
-        free.produce("free", b"one")
-        assert free.flush(30) == 0
-        round_trips.append(time.monotonic() - sent)
+    def write() -> list[tuple[float, int]]:
+        delivered.clear()
+        begun = time.monotonic()
+        while time.monotonic() < begun + SECONDS:
+            while len(limited) < 40:
+                limited.produce("limited", bytes(1000), on_delivery=on_delivery)
+            limited.poll(0.02)
+            sent = time.monotonic()
+            free.produce("free", b"one")
+            assert free.flush(30) == 0
+            round_trips.append(time.monotonic() - sent)
+        return delivered[:-1]
+
     # A record of 1000 bytes takes a little more than that in a batch.
-    _check(delivered, time.monotonic() - begun)
+    _check(write)
     limited.purge()
     limited.poll(0)
     assert max(throttled) > 0
@@ -98,20 +113,24 @@ def test_a_producer_writes_as_much_as_it_may_and_others_are_not_slowed(broker: T
 def test_a_consumer_reads_as_much_as_it_may(broker: TestBroker) -> None:
     # Small batches: the last one of a fetch is cut off at its limit, and readers throw it away and fetch it again.
     producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers, "batch.num.messages": 1})
-    # More than it may read in the time, with all that it has saved.
-    for _ in range(int(BYTES_A_SECOND * (SECONDS + SAVED_S + 2) / 4000)):
+    for _ in range(int(BYTES_A_SECOND * (SECONDS + WINDOWS + 3) / 4000)):
         producer.produce("topic", bytes(4000))
     assert producer.flush(60) == 0
     _limit(broker, ClientQuotaEntity(user="ANONYMOUS"), consumer_byte_rate=BYTES_A_SECOND)
     settings = {"group.id": "g", "fetch.message.max.bytes": 100_000}
-    consumer = confluent_kafka.Consumer({"bootstrap.servers": broker.bootstrap_servers, **settings})
-    consumer.assign([confluent_kafka.TopicPartition("topic", 0, 0)])
-    read = 0
-    begun = time.monotonic()
-    while time.monotonic() < begun + SECONDS:
-        read += sum(len(message.value() or b"") for message in consumer.consume(100, 0.05))
-    _check(read, time.monotonic() - begun)
-    consumer.close()
+
+    def read() -> list[tuple[float, int]]:
+        consumer = confluent_kafka.Consumer({"bootstrap.servers": broker.bootstrap_servers, **settings})
+        consumer.assign([confluent_kafka.TopicPartition("topic", 0, 0)])
+        marks: list[tuple[float, int]] = []
+        begun = time.monotonic()
+        while time.monotonic() < begun + SECONDS:
+            size = sum(len(message.value() or b"") for message in consumer.consume(100, 0.05))
+            marks.append((time.monotonic(), size))
+        consumer.close()
+        return marks
+
+    _check(read)
 
 
 def test_a_client_that_takes_all_the_time_is_held_to_its_share(broker: TestBroker) -> None:
@@ -119,26 +138,22 @@ def test_a_client_that_takes_all_the_time_is_held_to_its_share(broker: TestBroke
     _limit(broker, anybody, request_percentage=0.05)
     throttled: list[int] = []
 
-    async def story() -> None:
-        host, port = broker.bootstrap_servers.split(":")
-        connection = await Connection.open(host, int(port), client_id="greedy")
-        told_s = 0.0
-        begun = deadline = time.monotonic() + 60
+    host, port = broker.bootstrap_servers.split(":")
+    told_s = 0.0
+    begun = deadline = time.monotonic() + 60
+    # One that does not wait by itself, as Ottla's client would.
+    with RawClient((host, int(port))) as client:
         while told_s < 0.5:
             sent = time.monotonic()
             assert sent < deadline
-            response = await connection.request(MetadataRequest(topics=None))
-            throttled.append(response.throttle_time_ms)
+            throttled.append(client.call(MetadataRequest(topics=None), 12).throttle_time_ms)
             if throttled[-1]:
                 begun = min(begun, sent)
                 # It is rounded up.
                 told_s += (throttled[-1] - 1) / 1000
-        await connection.request(MetadataRequest(topics=None))
+        client.call(MetadataRequest(topics=None), 12)
         # Whatever a client makes of it, it is not listened to for so long.
         assert time.monotonic() - begun >= told_s
-        await connection.close()
-
-    asyncio.run(story())
     assert max(throttled) <= 1001, "one window, since then there is time again"
 
 

@@ -65,7 +65,7 @@ class Epochs:
 
     def assign(self, epoch: int, start_offset: int) -> None:
         """A leader's term begins at an offset. Epochs that are not newer than the latest change nothing."""
-        if self.entries and epoch <= self.entries[-1][0]:
+        if epoch < 0 or (self.entries and epoch <= self.entries[-1][0]):
             return
         # A term in which nothing was written leaves no trace.
         kept = [entry for entry in self.entries if entry[1] < start_offset]

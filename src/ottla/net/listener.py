@@ -185,14 +185,18 @@ class Listener:
         loop = asyncio.get_running_loop()
         servers, self._servers = self._servers, []
         # asyncio serves a client one turn after it has accepted it, and loses its socket if the server is closed by
-        # then: so first nobody more is accepted, and the server is closed when those who were are known.
+        # then: so first nobody more is accepted, and the server is closed when those who were are known. uvloop, which
+        # has no such readers, knows them at once.
         for server in servers:
             for listening in server.sockets:
-                loop.remove_reader(listening.fileno())
-        await asyncio.sleep(0)
-        # Not `wait_closed`: from Python 3.12 on that waits for the connections too.
-        for server in servers:
-            server.close()
+                if (number := listening.fileno()) >= 0:
+                    loop.remove_reader(number)
+        try:
+            await asyncio.sleep(0)
+        finally:
+            # Not `wait_closed`: from Python 3.12 on that waits for the connections too.
+            for server in servers:
+                server.close()
         doorways, self._doorways = self._doorways, []
         for doorway in doorways:
             await doorway.close()

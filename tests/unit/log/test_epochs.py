@@ -71,3 +71,10 @@ def test_truncation_at_the_end_and_at_the_start() -> None:
     assert epochs.entries == [(5, 60)]
     epochs.truncate_start(40)
     assert epochs.entries == [(5, 60)]
+
+
+def test_batches_of_no_epoch_begin_none() -> None:
+    epochs = Epochs()
+    epochs.assign(-1, 0)
+    assert epochs.entries == []
+    assert not epochs.unwritten
