@@ -36,6 +36,7 @@ class _Client:
     peer, host, principal = "127.0.0.1:50000", "127.0.0.1", ANONYMOUS
     listener = security_protocol = "PLAINTEXT"
     stranger_since: float | None = None
+    client_id: str | None = None
     client: ClientCounters | None = None
     context: Any = None
     interrupt: Callable[[], object] | None = None

@@ -9,13 +9,14 @@ import time
 from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ottla.broker.apis import SERVED, served_versions
+from ottla.broker.turns import MOST_WAITING
 from ottla.client.admin import (
     ClientQuotaEntity,
     ConfigResource,
@@ -279,6 +280,16 @@ def test_a_stranger_cannot_have_the_broker_keep_much(client: SaslClient) -> None
     assert client.is_closed()
 
 
+def test_structured_logs_have_what_a_stranger_calls_itself(
+    client: SaslClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert client.call(ApiVersionsRequest(), 0).error_code == 0
+    client.socket.sendall(struct.pack(">i", -1))
+    assert client.is_closed()
+    (told,) = [record for record in caplog.records if "closing the connection" in record.getMessage()]
+    assert (vars(told)["client_id"], vars(told)["principal"]) == ("raw", "User:ANONYMOUS")
+
+
 def test_a_listener_may_take_less_of_strangers() -> None:
     settings = {**SETTINGS, "listener.name.sasl_plaintext.sasl.server.max.receive.size": "100"}
     with TestBroker(settings) as broker, connected(broker) as one:
@@ -389,6 +400,91 @@ def test_a_crowd_that_guesses_is_not_waited_for_by_others(monkeypatch: pytest.Mo
         turn.release(len(crowd))
         for stranger in crowd:
             assert decode_response(SaslAuthenticateResponse, 2, stranger.frame())[1].error_code == FAILED
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_one_too_many_in_the_line_is_closed_without_an_answer(
+    version: int, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing was checked, so there is nothing to answer; and clients come again only after a disconnect."""
+    go_on = threading.Event()
+
+    def slow(credential: ScramCredential, password: str) -> bool:
+        assert go_on.wait(TIMEOUT_S)
+        return matches(credential, password)
+
+    monkeypatch.setattr("ottla.broker.users.matches", slow)
+    login = f"\0alice\0{PASSWORD}alice".encode()
+    with closing(started()) as broker, ExitStack() as clients:
+        crowd = [clients.enter_context(connected(broker)) for _ in range(MOST_WAITING + 1)]
+        for one in crowd:
+            one.handshake("PLAIN")
+            one.send(SaslAuthenticateRequest(auth_bytes=login), 2)
+        with connected(broker) as last:
+            # What is sent later is answered later, so by now all of them stand in line.
+            assert last.call(ApiVersionsRequest(), 0).error_code == 0
+            last.handshake("PLAIN", version)
+            if version:
+                last.send(SaslAuthenticateRequest(auth_bytes=login), 2)
+            else:
+                last.send_frame(login)
+            assert last.is_closed()
+        go_on.set()
+        for one in crowd:
+            assert decode_response(SaslAuthenticateResponse, 2, one.frame())[1].error_code == 0
+    told = [one for one in caplog.messages if "its login was not looked at" in one]
+    assert len(told) == 1
+    assert "a login from" not in caplog.text
+
+
+def test_many_who_log_in_at_once_from_one_address_all_get_in_after_one_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    someone_was_too_many = threading.Event()
+    checked: list[str] = []
+
+    def slow(credential: ScramCredential, password: str) -> bool:
+        assert someone_was_too_many.wait(TIMEOUT_S)
+        checked.append(password)
+        return matches(credential, password)
+
+    monkeypatch.setattr("ottla.broker.users.matches", slow)
+    handshake, login = (
+        b"".join(encode_request(request, version, correlation_id=1, client_id="honest"))
+        for request, version in (
+            (SaslHandshakeRequest(mechanism="PLAIN"), 1),
+            (SaslAuthenticateRequest(auth_bytes=f"\0alice\0{PASSWORD}alice".encode()), 1),
+        )
+    )
+
+    async def log_in(host: str, port: int) -> int:
+        tries = 0
+        while True:
+            tries += 1
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(handshake + login)
+            answer = b""
+            try:
+                for _ in range(2):
+                    (size,) = struct.unpack(">i", await reader.readexactly(4))
+                    answer = await reader.readexactly(size)
+            except (asyncio.IncompleteReadError, ConnectionResetError):
+                someone_was_too_many.set()
+                continue
+            finally:
+                writer.close()
+                with suppress(ConnectionResetError):
+                    await writer.wait_closed()
+            assert decode_response(SaslAuthenticateResponse, 1, answer)[1].error_code == 0
+            return tries
+
+    async def crowd(host: str, port: int) -> list[int]:
+        async with asyncio.timeout(TIMEOUT_S):
+            return await asyncio.gather(*[log_in(host, port) for _ in range(300)])
+
+    with closing(started()) as broker:
+        where = broker.endpoints["SASL_PLAINTEXT"]
+        tries = asyncio.run(crowd(where.host, where.port))
+    assert max(tries) > 1
+    assert checked == [PASSWORD + "alice"]
 
 
 def test_strangers_do_not_use_up_a_quota_that_others_log_in_on() -> None:

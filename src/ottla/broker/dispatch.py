@@ -56,6 +56,7 @@ class Dispatcher:
         request = Request(prefix.api_key, prefix.api_version, header.client_id, caller, body)
         client = caller.client
         if client is None or client.client_id != header.client_id or client.principal != caller.principal:
+            caller.client_id = header.client_id
             is_stranger = caller.stranger_since is not None
             client = self._metrics.clients.enter(caller, header.client_id, as_stranger=is_stranger)
         answer = api.handler(self._broker, request)

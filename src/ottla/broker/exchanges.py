@@ -38,7 +38,10 @@ class Exchange(Protocol):
         ...
 
     async def answer(self, token: bytes) -> bytes:
-        """The reply to a client's message; SaslError if the client is not who it says, or makes no sense."""
+        """The reply to a client's message; SaslError if the client is not who it says, or makes no sense.
+
+        FullLineError if it was not looked at, since too many wait.
+        """
         ...
 
 

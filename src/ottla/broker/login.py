@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.broker.apis import SERVED, served_versions
 from ottla.broker.exchanges import Exchange
+from ottla.broker.turns import FullLineError
 from ottla.net.sasl.errors import SaslError
 from ottla.net.serving import Frame, Reply, ServerConnection
 from ottla.wire import api
 from ottla.wire.api.sasl_authenticate import SaslAuthenticateResponse
 from ottla.wire.api.sasl_handshake import SaslHandshakeResponse
-from ottla.wire.errors import ErrorCode
+from ottla.wire.errors import ErrorCode, ProtocolError
 from ottla.wire.frame import encode_response, read_request_prefix
 
 if TYPE_CHECKING:
@@ -151,7 +152,12 @@ class Login:
         self._caller.interrupt = task.cancel
         if self._trouble is not None:
             raise SaslError(self._trouble)
-        answer = await exchange.answer(token)
+        try:
+            answer = await exchange.answer(token)
+        except FullLineError as error:
+            await self._take_time(arrived_at)
+            # No answer: clients come again after a disconnect, and give up for good after a refusal.
+            raise ProtocolError(f"its login was not looked at, since {error}; it may come again") from None
         if exchange.refused:
             # It is over but for the client's last word, which it may keep to itself.
             self._tell(exchange.refused)

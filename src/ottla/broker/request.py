@@ -29,6 +29,7 @@ class Client(Caller, Protocol):
     """The same as whoever hands requests out sees it."""
 
     stranger_since: float | None
+    client_id: str | None
 
     def mute(self, seconds: float) -> None:
         """Take nothing more of this client for so long."""

@@ -48,7 +48,7 @@ class TokenCheck(Protocol):
     """Whatever can tell whether a token is good."""
 
     async def check(self, token: str, host: str) -> Bearer:
-        """Whom a token speaks for; SaslError, without the token, if it is not good."""
+        """Whom a token speaks for; SaslError, without the token, if it is not good. FullLineError if too many wait."""
         ...
 
 

@@ -6,14 +6,16 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from ipaddress import IPv6Address
 
-from ottla.net.sasl.errors import SaslError
-
 MOST_LINES = 1000
 MOST_WAITING = 200
 """In one line."""
 
 OTHERS = ""
 """The line of all addresses that come when there are too many lines."""
+
+
+class FullLineError(Exception):
+    """Too many wait already: nothing was looked at, so whoever is too many can only come again."""
 
 
 class Turns:
@@ -42,7 +44,7 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, host: str) -> AsyncIterator[None]:
-        """Wait until it is this address's turn, which lasts as long as the block; SaslError if too many wait there."""
+        """Wait until it is this address's turn, which lasts as long as the block; FullLineError if too many wait."""
         if self._taken:
             await self._wait(host)
         self._taken = True
@@ -55,7 +57,7 @@ class Turns:
         name = self._line_of(host)
         line = self._lines.setdefault(name, deque())
         if len(line) >= self._most_waiting:
-            raise SaslError(f"{len(line)} logins from there wait to be checked")
+            raise FullLineError(f"{len(line)} logins from there wait to be checked")
         place = asyncio.get_running_loop().create_future()
         line.append(place)
         try:

@@ -16,6 +16,9 @@ from ottla.ports import Chance
 
 T = TypeVar("T")
 
+_Checked = tuple[ScramCredential, str | None]
+"""What a password is checked against: what is kept of it, and what the settings give."""
+
 _NOBODY: Mapping[ScramMechanism, ScramCredential] = {}
 
 
@@ -94,7 +97,7 @@ class Passwords:
     def __init__(self, users: Users, chance: Chance) -> None:
         self._users = users
         self._key = chance.secret(32)
-        self._proven: dict[str, tuple[tuple[ScramCredential, str | None], bytes]] = {}
+        self._proven: dict[str, tuple[_Checked, bytes]] = {}
         """By user: what his password was checked against, and a seal of the password that was right."""
         self._turns = Turns()
         self._thread = ThreadPoolExecutor(1, "ottla-passwords")
@@ -102,22 +105,29 @@ class Passwords:
     async def check(self, user: str, password: str, given: Mapping[str, str], host: str) -> bool:
         """Whether this is the password of a user, who is among those that the settings give, or has credentials.
 
-        SaslError if too many from the same address wait for an answer.
+        FullLineError if too many from the same address wait for an answer.
         """
-        credential = self._credential(user)
-        # Each listener may give a user a password of its own, so what was right at one need not be at another.
-        checked = (credential, given.get(user))
-        seal = hmac.digest(self._key, password.encode(errors="surrogatepass"), "sha256")
-        known, proof = self._proven.get(user, (None, b""))
-        if known == checked and hmac.compare_digest(proof, seal):
+        clear = password.encode(errors="surrogatepass")
+        seal = hmac.digest(self._key, clear, "sha256")
+        if self._is_proven(user, (self._credential(user), given.get(user)), seal):
             return True
-        is_given = user in given and hmac.compare_digest(given[user].encode(), password.encode(errors="surrogatepass"))
-        # Also where the answer is known by now, so that it takes as long.
         async with self._turns.turn(host):
+            # Only now: while it waited, the user may have been deleted, or another may have shown the same password.
+            credential = self._credential(user)
+            # Each listener may give a user a password of its own, so what was right at one need not be at another.
+            checked = (credential, given.get(user))
+            if self._is_proven(user, checked, seal):
+                return True
+            is_given = user in given and hmac.compare_digest(given[user].encode(), clear)
+            # Also where the answer is known by now, so that it takes as long.
             is_kept = await self._run(credential, password)
-        if is_given or is_kept:
-            self._proven[user] = (checked, seal)
-        return is_given or is_kept
+            if is_given or is_kept:
+                self._proven[user] = (checked, seal)
+            return is_given or is_kept
+
+    def _is_proven(self, user: str, checked: _Checked, seal: bytes) -> bool:
+        known, proof = self._proven.get(user, (None, b""))
+        return known == checked and hmac.compare_digest(proof, seal)
 
     def _credential(self, user: str) -> ScramCredential:
         found = self._users.credentials(user)

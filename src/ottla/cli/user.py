@@ -135,6 +135,9 @@ def _new_password(name: str) -> str:
             found = typer.prompt(f"Password of {name}", hide_input=True, confirmation_prompt=True, err=True)
         else:
             found = sys.stdin.readline().rstrip("\r\n")
+    else:
+        # Standard input may be a pipe that never ends, so nobody looks whether there is another password in it.
+        typer.echo(f"the password of {name} is the one in {PASSWORD_VARIABLE}", err=True)
     assert found is not None
     if not found:
         raise typer.BadParameter(f"the password is empty; set {PASSWORD_VARIABLE}, or write it to standard input")

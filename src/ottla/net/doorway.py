@@ -33,9 +33,12 @@ MOST_HANDSHAKES = 256
 clients need milliseconds."""
 
 OUT_OF_FILES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
-"""Why nobody can be accepted for now. Other errors are about one client, who has left before he came in."""
+"""Why nobody can be accepted for now. Other errors are mostly about one client, who has left before he came in."""
 
 OUT_OF_FILES_SECONDS = 1.0
+ERROR_SECONDS = 0.05
+"""How long nobody is accepted after any other error: one that lasts shall not keep the event loop busy."""
+
 REPORT_SECONDS = 10.0
 REPORTS = 10
 """How many failures are logged one by one in such a time."""
@@ -114,6 +117,9 @@ class Doorway:
         """Those, and others that are being given up."""
         self._accepting: asyncio.Task[None] | None = None
         self._troubles = Telling(log, "%d more clients failed the TLS handshake", most=REPORTS, seconds=REPORT_SECONDS)
+        self._accept_troubles = Telling(
+            log, "%d more connections could not be accepted", most=REPORTS, seconds=REPORT_SECONDS
+        )
 
     @property
     def port(self) -> int:
@@ -182,8 +188,8 @@ class Doorway:
             log.error("cannot accept connections for now: %s", error.strerror or error)
             await asyncio.sleep(OUT_OF_FILES_SECONDS)
             return
-        self._troubles.tell("cannot accept a connection: %s", error.strerror or error)
-        await asyncio.sleep(0)
+        self._accept_troubles.tell("cannot accept a connection: %s", error.strerror or error)
+        await asyncio.sleep(ERROR_SECONDS)
 
     def _ended(self, visitor: _Visitor, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)

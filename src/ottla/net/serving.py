@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, cast
 
-from ottla.metrics.clients import ClientCounters
+from ottla.metrics.clients import LONGEST_ID, ClientCounters
 from ottla.net.memory import READ_BYTES, SMALL_BYTES
 from ottla.net.receiving import Receiver
 from ottla.net.sending import Sendable, Sender
@@ -66,6 +66,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         "bytes_handled",
         "bytes_waiting",
         "client",
+        "client_id",
         "context",
         "host",
         "interrupt",
@@ -105,6 +106,8 @@ class ServerConnection(asyncio.BufferedProtocol):
         """Who the client is, as access rules name it."""
         self.client: ClientCounters | None = None
         """What is counted for this client; whoever handles its requests says which."""
+        self.client_id: str | None = None
+        """What it calls itself, which need not be what it is counted as; said by the same."""
         self.context: Any = None
         """The handler's own: what it has to remember of this client."""
         self.interrupt: Callable[[], object] | None = None
@@ -125,7 +128,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     @property
     def identity(self) -> dict[str, str | None]:
         """Who the client is, as structured logs have it."""
-        client_id = None if self.client is None else self.client.client_id
+        client_id = None if self.client_id is None else self.client_id[:LONGEST_ID]
         return {"address": self.peer, "principal": self.principal, "client_id": client_id}
 
     def trust(self) -> None:

@@ -17,7 +17,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 from jwt.utils import base64url_encode
 
+from ottla.broker.exchanges import BearerExchange
 from ottla.broker.tokens import LONGEST_TOKEN, Bearer, Tokens, parse_keys
+from ottla.broker.turns import MOST_WAITING, FullLineError
 from ottla.config.broker import BrokerConfig
 from ottla.net.sasl.errors import SaslError
 from ottla.wire.errors import KafkaError
@@ -157,6 +159,19 @@ def test_a_listener_may_ask_for_another_audience(url: str, prefix: str) -> None:
 def test_the_user_may_be_in_another_claim(url: str) -> None:
     good = token(azp="service")
     assert run(url, lambda tokens: tokens.check(good, HOST), sub_claim_name="azp").user == "service"
+
+
+def test_who_is_too_many_is_not_told_that_the_token_is_bad(url: str) -> None:
+    async def story(tokens: Tokens) -> None:
+        said = f"n,,\1auth=Bearer {token()}\1\1".encode()
+        await tokens.check(token(), HOST)
+        crowd = [BearerExchange(tokens, HOST) for _ in range(MOST_WAITING + 3)]
+        ends = await asyncio.gather(*[one.answer(said) for one in crowd], return_exceptions=True)
+        assert ends[:-2] == [b""] * (MOST_WAITING + 1)
+        assert [type(end) for end in ends[-2:]] == [FullLineError] * 2
+        assert {one.refused for one in crowd} == {""}
+
+    run(url, story)
 
 
 def test_a_public_key_is_no_shared_secret(url: str) -> None:

@@ -5,8 +5,7 @@ from collections.abc import Awaitable
 
 import pytest
 
-from ottla.broker.turns import Turns
-from ottla.net.sasl.errors import SaslError
+from ottla.broker.turns import FullLineError, Turns
 
 
 class Hall:
@@ -54,7 +53,7 @@ def test_whoever_finds_a_full_line_is_refused_and_others_are_not() -> None:
     async def story() -> None:
         hall = Hall(most_waiting=2)
         ends = await asyncio.gather(*hall.send(*["crowd"] * 5, "alice"), return_exceptions=True)
-        assert [type(end) for end in ends] == [type(None)] * 3 + [SaslError] * 2 + [type(None)]
+        assert [type(end) for end in ends] == [type(None)] * 3 + [FullLineError] * 2 + [type(None)]
         assert "alice" in hall.served
 
     asyncio.run(story())
@@ -64,7 +63,7 @@ def test_addresses_beyond_the_most_share_one_line() -> None:
     async def story() -> None:
         hall = Hall(most_lines=2, most_waiting=2)
         ends = await asyncio.gather(*hall.send("busy", "a", "b", "c", "d", "e", "a"), return_exceptions=True)
-        assert [type(end) for end in ends] == [type(None)] * 5 + [SaslError, type(None)]
+        assert [type(end) for end in ends] == [type(None)] * 5 + [FullLineError, type(None)]
         assert hall.served == ["busy", "a", "b", "c", "a", "d"]
 
     asyncio.run(story())

@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+import pytest
+
 from ottla.broker.users import Passwords, Users
-from ottla.cluster.credential import ScramMechanism
+from ottla.cluster.credential import ScramCredential, ScramMechanism
 from ottla.meta.memory import open_memory
-from ottla.net.sasl.scram import make_credential
+from ottla.net.sasl.scram import make_credential, matches
 from ottla.ports import SystemChance
 
 HOST = "10.0.0.7"
@@ -137,5 +139,42 @@ def test_a_first_login_waits_for_one_guess_of_a_crowd_from_elsewhere_and_not_for
         assert await passwords.check("alice", "wonder", {}, HOST)
         assert sum(guess.done() for guess in guesses) <= 2
         assert not any(await asyncio.gather(*guesses))
+
+    run(story)
+
+
+def test_whoever_is_deleted_while_he_waits_does_not_get_in() -> None:
+    async def story(users: Users, passwords: Passwords) -> None:
+        await add(users, "alice", "wonder")
+        await add(users, "bob", "builder")
+        guess, deleted, kept = (
+            asyncio.ensure_future(passwords.check(user, password, {}, HOST))
+            for user, password in (("alice", "guess"), ("alice", "wonder"), ("bob", "builder"))
+        )
+        await asyncio.sleep(0)
+        await users.alter("alice", lambda before: {})
+        assert not deleted.done()
+        assert not await guess
+        assert not await deleted
+        assert await kept
+
+    run(story)
+
+
+def test_one_check_serves_all_who_wait_with_the_same_right_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    checked: list[str] = []
+
+    def counted(credential: ScramCredential, password: str) -> bool:
+        checked.append(password)
+        return matches(credential, password)
+
+    monkeypatch.setattr("ottla.broker.users.matches", counted)
+
+    async def story(users: Users, passwords: Passwords) -> None:
+        await add(users, "alice", "wonder")
+        said = ["wonder"] * 100 + ["guess"] * 2 + ["wonder"] * 50
+        answers = await asyncio.gather(*[passwords.check("alice", password, {}, HOST) for password in said])
+        assert answers == [password == "wonder" for password in said]
+        assert sorted(checked) == ["guess", "guess", "wonder"]
 
     run(story)

@@ -74,7 +74,9 @@ def test_the_first_user_is_made_before_the_broker_starts(tmp_path: Path) -> None
 def test_users_of_a_folder_are_changed_and_deleted(tmp_path: Path) -> None:
     where = ("--data", str(tmp_path))
     both = ("--mechanism", "SCRAM-SHA-256", "--mechanism", "scram-sha-512", "--iterations", "8192")
-    assert ottla("user", "add", "alice", *both, *where, OTTLA_PASSWORD=PASSWORD).exit_code == 0
+    made = ottla("user", "add", "alice", *both, *where, stdin="another", OTTLA_PASSWORD=PASSWORD)
+    assert made.exit_code == 0
+    assert "the password of alice is the one in OTTLA_PASSWORD" in made.stderr
     assert listed(*where) == [("alice", "SCRAM-SHA-256", 8192), ("alice", "SCRAM-SHA-512", 8192)]
     assert ottla("user", "delete", "alice", "--mechanism", "SCRAM-SHA-512", *where).exit_code == 0
     assert listed(*where) == [("alice", "SCRAM-SHA-256", 8192)]

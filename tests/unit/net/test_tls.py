@@ -5,6 +5,7 @@ import errno
 import os
 import socket
 import ssl
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -628,7 +629,7 @@ def test_a_session_of_tls_is_not_resumed_beyond_the_end_of_the_clients_certifica
         (errno.EMFILE, 0.01, "cannot accept connections for now: "),
     ],
 )
-def test_accepting_pauses_for_lack_of_files_and_not_for_a_client_that_left(
+def test_accepting_pauses_longer_for_lack_of_files_than_for_a_client_that_left(
     loop_factory: LoopFactory,
     world: TlsWorld,
     code: int,
@@ -649,6 +650,45 @@ def test_accepting_pauses_for_lack_of_files_and_not_for_a_client_that_left(
 
     run(loop_factory, story())
     assert caplog.text.count(message + os.strerror(code)) == 3
+
+
+@each_loop
+def test_an_error_that_lasts_does_not_keep_the_event_loop_busy_and_counts_as_no_handshake(
+    loop_factory: LoopFactory, world: TlsWorld, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(doorways, "REPORTS", 3)
+    monkeypatch.setattr(doorways, "REPORT_SECONDS", 0.5)
+    tries = 0
+
+    class Broken:
+        """A listening socket that accepts nobody any more."""
+
+        def __init__(self, listening: socket.socket) -> None:
+            self._socket = listening
+
+        def accept(self) -> Any:
+            nonlocal tries
+            tries += 1
+            raise OSError(errno.EPROTO, os.strerror(errno.EPROTO))
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._socket, name)
+
+    async def story() -> None:
+        async with world.listening(broker) as listener:
+            doorway = listener._doorways[0]
+            doorway._socket = cast(socket.socket, Broken(doorway._socket))
+            _, writer = await asyncio.open_connection(*listener.address)
+            began = time.monotonic()
+            async with asyncio.timeout(10):
+                while "more connections could not be accepted" not in caplog.text:
+                    await asyncio.sleep(0.01)
+            assert 3 < tries <= (time.monotonic() - began) / doorways.ERROR_SECONDS + 2
+            assert listener.failed_count == 0
+            writer.close()
+
+    run(loop_factory, story())
+    assert "handshake" not in caplog.text
 
 
 class _Failing:
