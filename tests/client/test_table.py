@@ -13,7 +13,9 @@ from ottla.client.cluster import Cluster
 from ottla.client.errors import OffsetOutOfRangeError, RequestTimedOutError, UnknownTopicOrPartitionError
 from ottla.client.options import ClientOptions
 from ottla.client.ranges import RangeReader
+from ottla.net import Connection
 from ottla.testing import TestBroker
+from ottla.wire.api.fetch import FetchRequest
 from tests.peers.fixtures import Broker, NewTopicFunction
 
 from .writing import TIMEOUT_S, write, write_transaction
@@ -126,6 +128,41 @@ def test_a_range_to_the_end_of_the_log_leaves_no_fetch_behind_that_the_next_one_
 
     # A fetch at the end of a log is answered after 500 ms.
     assert asyncio.run(asyncio.wait_for(story(), 60)) < 20 * 0.5
+
+
+@pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ({}, (8 * 2**20, 4 * 2**20)),
+        ({"fetch_max_bytes": 2**20}, (2**20, 2**20)),
+        ({"fetch_max_bytes": 2**20, "max_partition_fetch_bytes": 2**21}, (2**20, 2**21)),
+    ],
+)
+def test_ranges_are_fetched_in_parts_as_large_as_the_user_says(
+    given: dict[str, int],
+    asked: tuple[int, int],
+    broker: Broker,
+    topic: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found: set[tuple[int, int]] = set()
+    request = Connection.request
+
+    async def watched(self: Connection, message: object, **options: Any) -> Any:
+        if isinstance(message, FetchRequest):
+            found.update(
+                (message.max_bytes, part.partition_max_bytes) for one in message.topics for part in one.partitions
+            )
+        return await request(self, message, **options)
+
+    async def story() -> None:
+        async with Cluster(ClientOptions(bootstrap_servers=broker.bootstrap_servers)) as cluster:
+            reader = RangeReader(cluster, {TopicPartition(topic, 0): (0, 10)}, **given)  # type: ignore[arg-type]
+            assert sum([batch.num_rows async for batch in reader.batches()]) == 10
+
+    monkeypatch.setattr(Connection, "request", watched)
+    asyncio.run(asyncio.wait_for(story(), 60))
+    assert found == {asked}
 
 
 def test_ranges_of_several_topics_are_read_together(broker: Broker, topic: str, new_topic: NewTopicFunction) -> None:

@@ -88,12 +88,16 @@ class Connections:
             return place.connection
 
     def any_open(self) -> Connection | None:
-        """A connection that is open already and does not carry what waits at the broker."""
+        """A connection that is open already and does not carry what waits at the broker. One to a broker that has asked
+        to be left alone for now is the last choice."""
+        quiet: Connection | None = None
         for (_, lane), place in self._places.items():
             found = place.connection
             if lane is Lane.GENERAL and found is not None and not found.closed and not self._is_stale(found):
-                return found
-        return None
+                if not found.is_quiet:
+                    return found
+                quiet = quiet or found
+        return quiet
 
     def by_health(self, addresses: list[Address]) -> list[Address]:
         """Addresses, each once, those first that did not fail lately."""

@@ -6,12 +6,7 @@ from typing import TYPE_CHECKING
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.arrow import ArrowDecoder
 from ottla.client.consumer.decoding import Decoder
-from ottla.client.consumer.fetching import (
-    PARTITION_BYTES_OF_COLUMNS,
-    REPLY_BYTES_OF_COLUMNS,
-    Fetcher,
-    FetchOptions,
-)
+from ottla.client.consumer.fetching import Fetcher, FetchOptions
 from ottla.client.consumer.handout import Handout
 from ottla.client.consumer.replies import Replies
 from ottla.client.consumer.signal import Signal
@@ -22,10 +17,6 @@ from ottla.client.types import TopicPartition
 if TYPE_CHECKING:
     import pyarrow as pa
 
-FETCH_BYTES = PARTITION_BYTES_OF_COLUMNS
-"""Bytes of one partition in one fetch."""
-FETCH_MAX_BYTES = REPLY_BYTES_OF_COLUMNS
-"""Bytes of one fetch."""
 BUFFER_BYTES = 64 * 2**20
 
 
@@ -52,8 +43,8 @@ class RangeReader:
         read_committed: bool = False,
         check_crcs: bool = True,
         buffer_memory: int = BUFFER_BYTES,
-        fetch_max_bytes: int = FETCH_MAX_BYTES,
-        max_partition_fetch_bytes: int = FETCH_BYTES,
+        fetch_max_bytes: int | None = None,
+        max_partition_fetch_bytes: int | None = None,
         timeout_ms: int | None = None,
     ) -> None:
         self._cluster = cluster
@@ -87,6 +78,7 @@ class RangeReader:
         """
         signal = Signal()
         subscription = Subscription()
+        subscription.reads_columns = True
         subscription.assign_by_user([place for place, (start, end) in self._ranges.items() if start < end])
         for place, state in subscription.assigned.items():
             # A fetch of what nobody wants would wait for it, and all requests after it on its connection too.

@@ -12,6 +12,7 @@ import struct
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from functools import partial
+from math import inf
 from os import strerror
 from typing import Any, NamedTuple, Self, cast
 
@@ -240,8 +241,8 @@ class Connection(asyncio.BufferedProtocol):
     async def _log_in_again(self, chance: Chance) -> None:
         """Log in before the session ends. What others send in the meantime is held back."""
         held = HeldTransport(self._transport)
-        # What was asked before, as joining a group, is answered before.
-        patience_s = max((one.deadline for one in self._pending.values()), default=0.0) - self._loop.time()
+        # What was asked before, as joining a group, is answered before; and the broker may not read for a while.
+        patience_s = max(self._quiet_until, *(one.deadline for one in self._pending.values()), 0.0) - self._loop.time()
         timeout_ms = self._timeout_ms + max(0, int(patience_s * 1000))
 
         def ask(message: object) -> Awaitable[Any]:
@@ -287,11 +288,13 @@ class Connection(asyncio.BufferedProtocol):
         """Whether the broker has asked to be left alone for now, since a quota was used up. It would not read."""
         return self._quiet_until > 0 and self._quiet_until > self._loop.time()
 
-    async def quiet(self) -> None:
-        """Wait until the broker may be asked again, or the connection is closed."""
-        while self._lost is None and (wait_s := self._quiet_until - self._loop.time()) > 0:
+    async def quiet(self, timeout_s: float = inf) -> None:
+        """Wait until the broker may be asked again, or the connection is closed, or for so long."""
+        until = self._loop.time() + timeout_s
+        while self._lost is None and (wait_s := min(self._quiet_until, until) - self._loop.time()) > 0:
             await asyncio.wait([self._closed], timeout=wait_s)
-        self._quiet_until = 0.0
+        if self._lost is not None or not self.is_quiet:
+            self._quiet_until = 0.0
 
     def version_of(self, request: type[Any]) -> int:
         """The version in which a request would be sent; KafkaError if the two sides have none in common."""
@@ -306,11 +309,13 @@ class Connection(asyncio.BufferedProtocol):
         """
         if version is None:
             version = self.version_of(type(message))
+        if timeout_ms is None:
+            timeout_ms = self._timeout_ms
         if self._quiet_until:
-            await self.quiet()
+            await self._wait_while_quiet(timeout_ms)
         if self._room is not None:
             await self._wait_for_room(self._room)
-        return await self._send(message, version, self._timeout_ms if timeout_ms is None else timeout_ms)
+        return await self._send(message, version, timeout_ms)
 
     def post(self, message: object, then: Then, *, version: int | None = None, timeout_ms: int | None = None) -> None:
         """Send a request now, and have something called with its response, or with what `request` would raise.
@@ -359,7 +364,7 @@ class Connection(asyncio.BufferedProtocol):
         if version is None:
             version = self.version_of(type(message))
         if self._quiet_until:
-            await self.quiet()
+            await self._wait_while_quiet(self._timeout_ms)
         if self._room is not None:
             await self._wait_for_room(self._room)
         self._write(message, version)
@@ -370,6 +375,15 @@ class Connection(asyncio.BufferedProtocol):
         await asyncio.shield(self._closed)
 
     # Sending.
+
+    async def _wait_while_quiet(self, timeout_ms: int) -> None:
+        await self.quiet(timeout_ms / 1000)
+        if self.is_quiet:
+            left_ms = int((self._quiet_until - self._loop.time()) * 1000)
+            raise RequestTimedOutError(
+                f"{self.broker} could not be asked in {timeout_ms} ms: it wants to be left alone for another {left_ms} "
+                "ms, since a quota was used up; ask less often, or have the quota raised"
+            )
 
     async def _wait_for_room(self, room: "asyncio.Future[None]") -> None:
         # Where no reply is waited for nothing else would notice a broker that is gone without a word.
@@ -517,9 +531,13 @@ class Connection(asyncio.BufferedProtocol):
         # Earlier ones have waited before they answer.
         if FETCH not in self.offer or self.offer[FETCH].last < FETCH_OF_BROKERS_THAT_MUTE:
             return
-        self._quiet_until = max(self._quiet_until, self._loop.time() + pause_s)
+        now = self._loop.time()
+        longer_s = now + pause_s - max(self._quiet_until, now)
+        if longer_s <= 0:
+            return
+        self._quiet_until = now + pause_s
         for correlation_id, one in self._pending.items():
-            self._pending[correlation_id] = one._replace(deadline=one.deadline + pause_s)
+            self._pending[correlation_id] = one._replace(deadline=one.deadline + longer_s)
 
     def pause_writing(self) -> None:
         """The broker does not read as fast as it is sent to."""

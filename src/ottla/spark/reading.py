@@ -8,7 +8,7 @@ from pyspark.sql.datasource import InputPartition
 from pyspark.sql.types import StructType
 
 from ottla.client.errors import OffsetOutOfRangeError, RequestTimedOutError, UnknownTopicOrPartitionError
-from ottla.client.ranges import FETCH_BYTES, FETCH_MAX_BYTES, RangeReader
+from ottla.client.ranges import RangeReader
 from ottla.spark.connections import shared_cluster
 from ottla.spark.options import SourceOptions
 from ottla.spark.planning import keep_what_is_there
@@ -63,8 +63,8 @@ async def _read(task: Task, options: SourceOptions, columns: list[str]) -> "Asyn
             read_committed=options.read_committed,
             check_crcs=options.check_crcs,
             buffer_memory=BUFFER_BYTES,
-            fetch_max_bytes=options.fetch_max_bytes or FETCH_MAX_BYTES,
-            max_partition_fetch_bytes=options.max_partition_fetch_bytes or FETCH_BYTES,
+            fetch_max_bytes=options.fetch_max_bytes,
+            max_partition_fetch_bytes=options.max_partition_fetch_bytes,
             timeout_ms=options.poll_timeout_ms,
         )
         try:

@@ -119,6 +119,21 @@ def test_a_connection_that_was_idle_for_too_long_is_made_anew() -> None:
         with_cluster(story, broker.bootstrap_servers, connections_max_idle_ms=50)
 
 
+def test_a_broker_that_wants_to_be_left_alone_is_asked_only_if_there_is_no_other() -> None:
+    async def story() -> None:
+        connections = Connections(ClientOptions(), Exactly())
+        with TestBroker() as one, TestBroker() as other:
+            first, second = [await connections.to(("127.0.0.1", broker.port)) for broker in (one, other)]
+            assert connections.any_open() is first
+            first._keep_quiet(60.0)
+            assert connections.any_open() is second
+            second._keep_quiet(60.0)
+            assert connections.any_open() is first
+            await connections.close()
+
+    asyncio.run(story())
+
+
 def test_one_metadata_request_serves_all_partitions_that_are_not_known() -> None:
     with FakeBroker() as broker:
         for name in "abc":

@@ -27,6 +27,9 @@ SHARED_ROWS = 1024
 MOST_SHARED_ROWS = 2**22
 """How long such arrays grow ahead of what is needed: the names of topics in them must stay below 2 GiB."""
 
+MOST_SHARED_IN_ALL = 2**22
+"""Rows of all such arrays together from which on they are made anew: who reads many topics does not keep all."""
+
 
 def table_schema(columns: Sequence[str] | None = None) -> "pa.Schema":
     """The schema of a table of records, with all columns or with some.
@@ -59,6 +62,7 @@ class ArrowDecoder:
         self._check_crcs = check_crcs
         self._limit = limit
         self._shared: dict[str | int, pa.Array] = {}
+        self._shared_rows = 0
 
     def take(
         self, state: PartitionState, max_rows: int | None = None, stop_offset: int = LARGEST_INT64
@@ -68,6 +72,17 @@ class ArrowDecoder:
         Where bytes make no sense the position stays before them: what is before comes first, the exception the next
         time.
         """
+        if self._shared_rows > MOST_SHARED_IN_ALL:
+            self._shared.clear()
+            self._shared_rows = 0
+        try:
+            return self._take(state, max_rows, stop_offset)
+        except BaseException:
+            # The position is still before what was read, also if memory ran out, so all of it is fetched again.
+            state.chunks.clear()
+            raise
+
+    def _take(self, state: PartitionState, max_rows: int | None, stop_offset: int) -> "list[pa.RecordBatch]":
         names = self.schema.names
         gathering = Gathering(
             Columns("key" in names, "value" in names, "headers" in names),
@@ -118,7 +133,9 @@ class ArrowDecoder:
         shared = self._shared.get(value)
         if shared is None or len(shared) < rows:
             ahead = SHARED_ROWS if shared is None else min(2 * len(shared), MOST_SHARED_ROWS)
+            self._shared_rows -= 0 if shared is None else len(shared)
             self._shared[value] = shared = _repeated(value, max(rows, ahead))
+            self._shared_rows += len(shared)
         return shared[:rows]
 
     def _old_messages(self, partition: TopicPartition, rows: list[ConsumerRecord]) -> "pa.RecordBatch":
@@ -217,7 +234,14 @@ class ArrowReader:
                 # Somebody else is reading it meanwhile.
                 continue
             self._subscription.hand_out(state)
-            batches = decoder.take(state, left)
+            try:
+                batches = decoder.take(state, left)
+            except Exception as error:
+                if not found:
+                    raise
+                # What was taken of others must not be lost. The user is told the next time.
+                self._subscription.fail(state, error)
+                break
             found += batches
             if left is not None:
                 left -= sum(len(batch) for batch in batches)

@@ -65,13 +65,15 @@ class FetchOptions:
         """How many bytes of a partition to ask for, and how many in all.
 
         >>> FetchOptions(fetch_max_bytes=2**20).limits(of_columns=True)
-        (4194304, 1048576)
+        (1048576, 1048576)
         """
         partition_bytes, reply_bytes = self.max_partition_fetch_bytes, self.fetch_max_bytes
         if partition_bytes is None:
             # A partition of which nothing is there is asked for whether there is room or not.
             larger = min(PARTITION_BYTES_OF_COLUMNS, self.buffer_memory // 8)
             partition_bytes = max(PARTITION_BYTES, larger) if of_columns else PARTITION_BYTES
+            if reply_bytes is not None:
+                partition_bytes = min(partition_bytes, reply_bytes)
         if reply_bytes is None:
             reply_bytes = REPLY_BYTES_OF_COLUMNS if of_columns else REPLY_BYTES
         return partition_bytes, reply_bytes
@@ -212,7 +214,7 @@ class Fetcher:
         now = asyncio.get_running_loop().time()
         room = options.buffer_memory - self._buffered()
         partition_bytes, reply_bytes = options.limits(of_columns=self._subscription.reads_columns)
-        least = min(partition_bytes, options.buffer_memory)
+        least = min(partition_bytes, reply_bytes, options.buffer_memory)
         share = options.buffer_memory // max(1, len(states))
         wanted: dict[TopicPartition, Wanted] = {}
         wait_ms = options.fetch_max_wait_ms

@@ -134,8 +134,15 @@ class Handout:
             if state.partition in found or limit == 0:
                 self.return_turn(state)
                 break
-            if self._run_of(state) is None:
-                continue
+            try:
+                if self._run_of(state) is None:
+                    continue
+            except Exception as error:
+                if not found:
+                    raise
+                # What was taken of others must not be lost. The user is told the next time.
+                self._subscription.fail(state, error)
+                break
             self._subscription.hand_out(state)
             found[state.partition] = state.take(limit)
             if limit is not None:

@@ -30,10 +30,13 @@ from ottla.client.producer.request import (
     produce_request,
     version_for,
 )
-from ottla.net import Connection, ConnectionLostError, MalformedReplyError
+from ottla.net import Connection, ConnectionLostError, MalformedReplyError, RequestTimedOutError
 from ottla.record._kernel_types import Buffer
 from ottla.wire.api.produce import ProduceRequest, ProduceResponse
 from ottla.wire.errors import KafkaError
+
+LOOK_SECONDS = 1.0
+"""How often to look whether what waits for a broker that wants to be left alone has another leader by now."""
 
 log = logging.getLogger(__name__)
 
@@ -219,7 +222,7 @@ class Sender:
     ) -> None:
         try:
             await connection.tell(request, version=version)
-        except ConnectionLostError as error:
+        except (ConnectionLostError, RequestTimedOutError) as error:
             for batch in sent.values():
                 self._outcomes.come_back(batch, error, doubtful=False)
         else:
@@ -269,9 +272,22 @@ class Sender:
 
     async def _rest(self, lane: Lane, connection: Connection) -> None:
         try:
-            await connection.quiet()
+            while connection.is_quiet:
+                self._give_back(lane)
+                await connection.quiet(LOOK_SECONDS)
         finally:
             self._free(lane)
+
+    def _give_back(self, lane: Lane) -> None:
+        """Let go of queues that another broker leads by now."""
+        for _ in range(len(lane.ready)):
+            queue = lane.ready.popleft()
+            leader = self._cluster.picture.leader(queue.partition)
+            if leader is not None and leader.node_id == lane.node_id:
+                lane.ready.append(queue)
+            else:
+                queue.listed = False
+                self.add(queue)
 
     async def _connect(self, lane: Lane) -> None:
         lane.connection = None

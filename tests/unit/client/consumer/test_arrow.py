@@ -2,10 +2,14 @@
 
 import pytest
 
-from ottla.client.consumer.arrow import COLUMNS, ArrowDecoder
+from ottla.client.consumer import arrow
+from ottla.client.consumer.arrow import COLUMNS, SHARED_ROWS, ArrowDecoder
+from ottla.client.consumer.chunk import Chunk
 from ottla.client.consumer.decoding import Decoder
+from ottla.client.consumer.gathering import Gathering
 from ottla.client.consumer.subscription import PartitionState
 from ottla.client.errors import CorruptRecordError
+from ottla.client.types import TopicPartition
 from ottla.record import Batch, Codec, Record, build_batch, build_end_marker
 from ottla.record.legacy import build_message_set
 from ottla.wire.api.fetch import AbortedTransaction
@@ -75,6 +79,47 @@ def test_the_topic_takes_no_memory_per_batch() -> None:
     first = decoder.take(state_with(chunk(batch(0))))[0]["topic"]
     second = decoder.take(state_with(chunk(batch(0, 1))))[0]["topic"]
     assert first.buffers()[2].address == second.buffers()[2].address
+
+
+def test_who_reads_many_topics_does_not_keep_a_column_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrow, "MOST_SHARED_IN_ALL", 10 * SHARED_ROWS)
+    decoder = ArrowDecoder(["topic", "partition"])
+    for number in range(100):
+        state = PartitionState(TopicPartition(f"t{number}", number))
+        state.seek(0)
+        state.chunks.append(chunk(batch(0, 1)))
+        assert rows(decoder, state) == [{"topic": f"t{number}", "partition": number}] * 2
+        kept = sum(map(len, decoder._shared.values()))
+        assert kept == decoder._shared_rows <= 12 * SHARED_ROWS
+
+
+def test_a_column_that_had_to_grow_counts_once() -> None:
+    decoder = ArrowDecoder(["topic"])
+    for count in (1, SHARED_ROWS + 1, 5 * SHARED_ROWS):
+        decoder.take(state_with(chunk(batch(*range(count)))))
+    assert decoder._shared_rows == sum(map(len, decoder._shared.values())) == 5 * SHARED_ROWS
+
+
+@pytest.mark.parametrize("where", ["read", "finish"])
+@pytest.mark.parametrize("error", [MemoryError, KeyboardInterrupt])
+def test_nothing_is_left_out_after_an_error_of_any_kind(
+    where: str, error: type[BaseException], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = state_with(chunk(batch(0)), chunk(batch(1)), chunk(batch(2)))
+    decoder = ArrowDecoder(["offset"])
+    read = Gathering.read
+
+    def fail(self: Gathering, *chunks: Chunk) -> None:
+        if chunks == () or chunks[0] is second:
+            raise error
+        read(self, *chunks)
+
+    second = state.chunks[1]
+    monkeypatch.setattr(Gathering, where, fail)
+    with pytest.raises(error):
+        decoder.take(state, 2)
+    # What was fetched is gone with it, so the next fetch begins where the user is.
+    assert (state.position, state.fetch_offset, len(state.chunks)) == (0, 0, 0)
 
 
 def test_rows_are_cut_inside_a_batch_and_the_rest_comes_next() -> None:

@@ -105,6 +105,16 @@ def test_whole_columns_are_fetched_in_larger_parts_unless_the_user_says_how_larg
     assert asyncio.run(asked()) == 4 * 2**20
 
 
+@pytest.mark.parametrize("reads_columns", [False, True])
+@pytest.mark.parametrize("partition_bytes", [None, 2**22])
+def test_no_reply_is_larger_than_the_user_says(partition_bytes: int | None, reads_columns: bool) -> None:
+    plan = Plan(batches=9)
+    plan.fetcher._options = FetchOptions(fetch_max_bytes=2**18, max_partition_fetch_bytes=partition_bytes)
+    plan.subscription.reads_columns = reads_columns
+    assert plan.look()[1] == 2**18 // SIZE
+    assert FetchOptions(fetch_max_bytes=2**18).limits(of_columns=reads_columns) == (2**18, 2**18)
+
+
 def test_what_is_on_its_way_counts_as_if_it_were_here() -> None:
     plan = Plan(batches=9)
     plan.fetcher._expected[2] = 5 * SIZE

@@ -18,13 +18,14 @@ from ottla.client.producer.batch import Delivery
 from ottla.client.producer.idempotence import Identity
 from ottla.client.producer.options import ProducerOptions
 from ottla.client.producer.sender import Sender
+from ottla.net import RequestTimedOutError
 from ottla.ports import Chance
 from ottla.record import Batch, records
 from ottla.sim import SimChance, SimLoop
 from ottla.wire.api.produce import BatchIndexAndErrorMessage, LeaderIdAndEpoch, NodeEndpoint, ProduceRequest
 from ottla.wire.errors import ErrorCode, KafkaError
 
-from .imagined import PARTITION, ImaginedCluster, ImaginedConnection, refusal
+from .imagined import PARTITION, TOPIC, ImaginedCluster, ImaginedConnection, refusal
 
 
 def run(story: Coroutine[Any, Any, None]) -> None:
@@ -368,6 +369,57 @@ def test_a_new_leader_that_a_refusal_names_is_used_at_once() -> None:
         stage.cluster.answer = answer
         assert await stage.outcomes(stage.send(b"v")) == [None]
         assert stage.cluster.picture.leader(PARTITION) == Leader(2, 5)
+
+    run(story())
+
+
+class Resting(ImaginedConnection):
+    """A connection to a broker that wants to be left alone, for good."""
+
+    is_quiet = True
+    asked = 0
+
+    async def quiet(self, timeout_s: float) -> None:
+        assert timeout_s < 10
+        self.asked += 1
+        await asyncio.sleep(0.01)
+
+
+def test_what_waits_for_a_broker_that_wants_to_be_left_alone_goes_to_its_new_leader() -> None:
+    async def story() -> None:
+        stage = Stage(partitions=2)
+        stage.cluster._connection = resting = Resting(stage.cluster)
+        moves, stays = stage.send(b"moves")[0], stage.send(b"stays", partition=1)[0]
+        while resting.asked < 2:
+            await asyncio.sleep(0)
+        stage.cluster._connection = ImaginedConnection(stage.cluster)
+        stage.cluster.picture.topics[TOPIC].leaders[0] = Leader(2, 1)
+        await moves
+        assert stage.cluster.values() == [b"moves"]
+        assert not stays.done()
+        await stage.sender.close(ClientClosedError("over"))
+
+    run(story())
+
+
+class Pausing(ImaginedConnection):
+    """A connection to a broker that asks for a long pause just as it is about to be told something."""
+
+    told = 0
+
+    async def tell(self, message: ProduceRequest, *, version: int) -> None:
+        self.told += 1
+        if self.told == 1:
+            raise RequestTimedOutError("it wants to be left alone")
+        self._cluster.write(message)
+
+
+def test_what_could_not_be_told_for_a_pause_is_told_later() -> None:
+    async def story() -> None:
+        stage = Stage(idempotent=False, acks=0)
+        stage.cluster._connection = Pausing(stage.cluster)
+        assert await stage.outcomes(stage.send(b"a") + stage.send(b"b")) == [None, None]
+        assert stage.cluster.values() == [b"a", b"b"]
 
     run(story())
 
