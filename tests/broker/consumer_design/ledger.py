@@ -15,6 +15,7 @@ class Ledger:
         self.offsets[partition] = offset
 
     def check(self, line: Line, group_id: str = "g") -> None:
-        """All of it is there."""
+        """All of it is there, once the group is loaded."""
+        line.described(group_id)
         found = {(topic, index): line.committed(group_id, topic, partition=index)[0] for topic, index in self.offsets}
         assert found == self.offsets, "a commit that was acknowledged is lost"
