@@ -80,9 +80,11 @@ def test_a_thousand_bad_logins_a_second_leave_another_client_undisturbed(tmp_pat
             ends = json.load(attacker.stdout)
     seconds = ends.pop("seconds")
     print(f"alone {quiet}, beside {sum(ends.values()) / seconds:.0f} bad logins a second {crowded}, {ends}")
-    assert set(ends) == {"refused"}
+    # Of those who are too many for the line of their address, the connection closes without an answer.
+    assert set(ends) <= {"refused", "IncompleteReadError"}
     # A machine that is busy with other tests tries fewer.
-    assert ends["refused"] > 100 * SECONDS
+    assert sum(ends.values()) > 100 * SECONDS
+    assert ends["refused"] > 100
     assert crowded.calls > 100
     # Generous, for machines that have more to do: beside 972 a second it was 0.25 and 7.6 ms on two processors.
     assert crowded.p50 < 50

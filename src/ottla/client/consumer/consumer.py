@@ -316,10 +316,10 @@ class Consumer(Places):
     ) -> "pa.Table":
         """Records as an Arrow table, without an object per record. Needs pyarrow.
 
-        With `max_records` as soon as so many are there, or half of `buffer_memory` is full; or as many as there are
-        when `timeout_ms` has passed. Without it what was fetched already, or else the first that come in that time. The
-        columns are topic, partition, offset, timestamp, timestamp_type, key, value and headers, or those of them that
-        are named. Deserializers are not used.
+        With `max_records` as soon as so many are there (those of aborted transactions, which are not returned, among
+        them), or half of `buffer_memory` is full; or as many as there are when `timeout_ms` has passed. Without it what
+        was fetched already, or else the first that come in that time. The columns are topic, partition, offset,
+        timestamp, timestamp_type, key, value and headers, or those of them that are named. Deserializers are not used.
 
         >>> table = run(lambda consumer: consumer.read_arrow(timeout_ms=5000, columns=["offset", "value"]))
         >>> table.to_pylist()
