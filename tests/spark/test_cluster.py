@@ -1,16 +1,15 @@
 """On a Spark cluster of several processes: a master and two workers, each with an executor of its own."""
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
+from tests.spark.programs import run
 from tests.spark_crash import points
-from tests.spark_crash.cluster import PROJECT, SETTINGS, SparkCluster, environment
+from tests.spark_crash.cluster import SETTINGS, SparkCluster
 from tests.spark_crash.jobs import ROWS
 from tests.spark_crash.run import CrashRun
 
@@ -18,27 +17,11 @@ from ottla.testing import TestBroker
 
 pytestmark = pytest.mark.long
 
-PATIENCE_SECONDS = 600
-
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkCluster]:
     with SparkCluster(tmp_path_factory.mktemp("cluster")) as cluster:
         yield cluster
-
-
-def run(*words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", *words],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE_SECONDS,
-        check=False,
-        cwd=PROJECT,
-        env=environment(),
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
-    return done.stdout
 
 
 def test_batches_and_streams_on_all_executors(
