@@ -17,7 +17,9 @@ help:  ## this list
 demo: $(READY)  ## see it work
 	@$(BIN)/ottla demo
 
-test: check unit  ## everything: checks, then tests
+# Side by side: the checks keep one core busy for a minute in which most tests wait for something.
+test: $(READY)  ## everything: checks and tests
+	@$(MAKE) --no-print-directory -j 2 check unit
 
 setup: $(READY)  ## only the set-up: .venv with pinned dependencies and the compiled modules
 

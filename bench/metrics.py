@@ -1,25 +1,34 @@
-"""What counting costs: requests through a broker's dispatcher with its metrics, and with nobody who counts.
+"""What counting costs: requests to a broker with its metrics, and to the same broker with nobody who counts.
 
-No sockets: what is measured is all that a broker does with a frame once it is there. `python -m bench.metrics`.
+Processor time of the broker, by `python -m bench.metrics`: with the request in memory, which shows the cost of counting
+alone, and over sockets from another process, which is what clients see. The two take turns in short blocks.
 """
 
 import asyncio
+import math
+import os
 import statistics
+import sys
 import tempfile
 import time
+from asyncio.subprocess import PIPE, Process
 from collections.abc import Awaitable, Callable, Sequence
 from types import CoroutineType
 from typing import Any
 
-from bench.caller import frame, produce_frame
+import uvloop
+
+from bench.caller import Caller, frame, produce_frame
 from bench.timing import stay_on_one_core
 from ottla.broker.apis import find_api
+from ottla.broker.audit import AUDITED
 from ottla.broker.broker import Broker
 from ottla.broker.dispatch import Dispatcher, Reply
 from ottla.broker.request import Client, Request
 from ottla.broker.server import Server
 from ottla.config.broker import BrokerConfig
 from ottla.metrics.clients import ClientCounters
+from ottla.net.listener import Listener
 from ottla.net.serving import ANONYMOUS
 from ottla.wire.api.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.frame import decode_request, encode_response, read_request_prefix
@@ -28,6 +37,9 @@ from ottla.wire.schema import Bytes
 TOPIC = "bench"
 FETCH_VERSION = 11
 BLOCKS, BLOCK = 400, 50
+BLOCKS_OVER_SOCKETS = 2000
+"""There the noise is larger than the difference, unless it is averaged over this many."""
+LOAD = "load"
 
 Handle = Callable[[Client, Bytes], Reply | Awaitable[Reply]]
 
@@ -41,6 +53,10 @@ class _Client:
     context: Any = None
     interrupt: Callable[[], object] | None = None
 
+    @property
+    def identity(self) -> dict[str, str | None]:
+        return {"address": self.peer, "principal": self.principal, "client_id": self.client_id}
+
     def mute(self, seconds: float) -> None:
         raise AssertionError("there are no quotas here")
 
@@ -50,6 +66,7 @@ class _Uncounted:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._quotas = broker.quotas
 
     def handle(self, caller: Client, frame: Bytes) -> Reply | Awaitable[Reply]:
         prefix = read_request_prefix(frame)
@@ -59,8 +76,20 @@ class _Uncounted:
         header, body = decode_request(api.request, prefix.api_version, frame)
         request = Request(prefix.api_key, prefix.api_version, header.client_id, caller, body)
         answer: Any = api.handler(self._broker, request)
-        assert not isinstance(answer, CoroutineType)
-        return encode_response(answer, prefix.api_version, correlation_id=prefix.correlation_id)
+        if isinstance(answer, CoroutineType):
+            return self._reply_later(answer, prefix.api_version, prefix.correlation_id)
+        assert not self._quotas.active
+        reply = (
+            None
+            if answer is None
+            else encode_response(answer, prefix.api_version, correlation_id=prefix.correlation_id)
+        )
+        assert prefix.api_key not in AUDITED
+        return reply
+
+    async def _reply_later(self, answer: Awaitable[Any], version: int, correlation_id: int) -> Reply:
+        # Seldom: what is fetched was no longer in memory.
+        return encode_response(await answer, version, correlation_id=correlation_id)
 
 
 def _fetch_frame() -> bytes:
@@ -70,23 +99,40 @@ def _fetch_frame() -> bytes:
     return frame(FetchRequest(max_wait_ms=0, max_bytes=1, session_epoch=-1, topics=topics), FETCH_VERSION)
 
 
+REQUESTS: dict[str, Callable[[], bytes]] = {
+    "Produce, one record of 100 bytes": lambda: produce_frame(TOPIC, 1, 100),
+    "Fetch, one record of 100 bytes": _fetch_frame,
+    "Produce, 1,000 records of 100 bytes": lambda: produce_frame(TOPIC, 1_000, 100),
+}
+
+
 async def _measure(folder: str) -> None:
     settings = {"listeners": "PLAINTEXT://127.0.0.1:0", "log.dirs": folder}
     async with Server(BrokerConfig(settings)) as server:
         assert server.broker is not None
         await server.broker.topics.create(TOPIC)
-        counted, uncounted, client = Dispatcher(server.broker), _Uncounted(server.broker), _Client()
-        for title, request in (
-            ("Produce, one record of 100 bytes", produce_frame(TOPIC, 1, 100)[4:]),
-            ("Fetch, one record of 100 bytes", _fetch_frame()[4:]),
-        ):
-            without, counting = _alternate((uncounted.handle, counted.handle), client, request)
-            added = counting - without
-            print(f"{title}: {without:.2f} us uncounted, counting adds {added:.2f} us ({added / without:.1%})")
+        handlers = [_Uncounted(server.broker).handle, Dispatcher(server.broker).handle]
+        for title, make in REQUESTS.items():
+            _tell(f"in memory: {title}", _in_memory(handlers, _Client(), make()[4:]))
+        for title in REQUESTS:
+            _tell(f"over sockets: {title}", await _over_sockets(handlers, title))
 
 
-def _alternate(handlers: Sequence[Handle], client: _Client, request: bytes) -> list[float]:
-    """Microseconds of processor time per request, by handler: of many short blocks in turn, what a quick one took."""
+def _tell(title: str, times: Sequence[Sequence[float]]) -> None:
+    without = statistics.median(times[0])
+    # Blocks that follow each other find the machine in one mood; over minutes it changes by more than counting adds.
+    added = sorted(counting - uncounted for uncounted, counting in zip(*times, strict=True))
+    margin = math.sqrt(len(added))  # the places between which the median is, 19 times of 20
+    low, high = (added[round(len(added) / 2 + side * margin)] for side in (-1, 1))
+    print(
+        f"{title}: {without:.2f} us uncounted, counting adds {statistics.median(added):.2f} us "
+        f"({statistics.median(added) / without:.1%}; {low / without:.1%} to {high / without:.1%})",
+        flush=True,
+    )
+
+
+def _in_memory(handlers: Sequence[Handle], client: _Client, request: bytes) -> list[list[float]]:
+    """Microseconds of processor time per request, by handler: many short blocks in turn."""
     times: list[list[float]] = [[] for _ in handlers]
     for _ in range(BLOCKS):
         for handle, found in zip(handlers, times, strict=True):
@@ -95,10 +141,60 @@ def _alternate(handlers: Sequence[Handle], client: _Client, request: bytes) -> l
             for each in frames:
                 handle(client, each)
             found.append((time.thread_time_ns() - started) / BLOCK / 1000)
-    return [statistics.quantiles(found, n=10)[0] for found in times]
+    return times
+
+
+async def _over_sockets(handlers: Sequence[Handle], title: str) -> list[list[float]]:
+    """The same with a listener for each handler, and a client in another process."""
+    listeners = [Listener(handle) for handle in handlers]
+    command = (sys.executable, "-m", "bench.metrics", LOAD, title)
+    load = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
+    times: list[list[float]] = [[] for _ in handlers]
+    try:
+        ports = [(await listener.start("127.0.0.1", 0))[1] for listener in listeners]
+        for number in range(-1, BLOCKS_OVER_SOCKETS):
+            # Whoever comes second finds the caches warm, so it is each in turn.
+            for index in (0, 1) if number % 2 else (1, 0):
+                started = time.thread_time_ns()
+                await _block(load, ports[index])
+                if number >= 0:
+                    times[index].append((time.thread_time_ns() - started) / BLOCK / 1000)
+    finally:
+        assert load.stdin is not None
+        load.stdin.close()
+        await load.wait()
+        for listener in listeners:
+            await listener.stop()
+    return times
+
+
+async def _block(load: Process, port: int) -> None:
+    assert load.stdin is not None
+    assert load.stdout is not None
+    load.stdin.write(b"%d\n" % port)
+    assert await load.stdout.readline() == b"done\n"
+
+
+def _send_blocks(title: str) -> None:
+    """The client's part: as many requests as a block has to each port that is named, over a connection that stays."""
+    if hasattr(os, "sched_setaffinity"):
+        # Not where the broker is, whose core it was born on.
+        os.sched_setaffinity(0, set(range(os.cpu_count() or 1)))
+    request = REQUESTS[title]()
+    callers: dict[str, Caller] = {}
+    for port in sys.stdin:
+        caller = callers.get(port) or callers.setdefault(port, Caller(("127.0.0.1", int(port))))
+        for _ in range(BLOCK):
+            caller.call(request)
+        print("done", flush=True)
+    for caller in callers.values():
+        caller.__exit__(None, None, None)
 
 
 if __name__ == "__main__":
-    stay_on_one_core()
-    with tempfile.TemporaryDirectory(prefix="ottla-bench-") as folder:
-        asyncio.run(_measure(folder))
+    if sys.argv[1:2] == [LOAD]:
+        _send_blocks(sys.argv[2])
+    else:
+        stay_on_one_core()
+        with tempfile.TemporaryDirectory(prefix="ottla-bench-") as folder:
+            uvloop.run(_measure(folder))

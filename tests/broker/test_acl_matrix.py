@@ -1,5 +1,6 @@
 """Every API by every operation: who may and who may not, with Kafka's codes, and nothing happens to who may not."""
 
+import logging
 import re
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -10,7 +11,7 @@ import pytest
 from ottla.broker.apis import SERVED
 from ottla.cluster.acl import ACLOperation, ACLPermissionType, ACLResourcePatternType
 from tests.broker.acl_cases import CASES, FREE, Case, Grant
-from tests.broker.acl_world import AUTHORIZATION_FAILED, World, codes
+from tests.broker.acl_world import ALICE, AUTHORIZATION_FAILED, World, codes
 
 MakeWorld = Callable[..., World]
 
@@ -115,6 +116,19 @@ def test_prefixes_and_wildcards_allow_too(case: Case, grant: Grant, new_world: M
         allow(world, *others_of(case, grant))
         world.rule(grant.operation, grant.kind, name, pattern=pattern, principal="User:*")
         assert_allowed(world, case, case.versions(world)[-1])
+
+
+@pytest.mark.parametrize(("case", "grant"), PAIRS)
+def test_every_refusal_is_in_the_log(
+    case: Case, grant: Grant, new_world: MakeWorld, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = new_world()
+    allow(world, *others_of(case, grant))
+    caplog.set_level(logging.INFO, "ottla.authorizer")
+    assert codes(world.ask(case.request(world), case.versions(world)[-1])) == {grant.code}
+    told = [record for record in caplog.records if record.name == "ottla.authorizer"]
+    assert {vars(record)["principal"] for record in told} == {ALICE.principal}
+    assert all(record.getMessage().startswith(f"{ALICE.principal} may not ") for record in told)
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

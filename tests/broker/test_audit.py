@@ -57,6 +57,10 @@ class _Alice:
     context: object = None
     interrupt: Callable[[], object] | None = None
 
+    @property
+    def identity(self) -> dict[str, str | None]:
+        return {"address": self.peer, "principal": self.principal, "client_id": None}
+
 
 def _record(key: int, body: object, response: object) -> None:
     audit.record_request(Request(key, 0, "admin", _Alice(), body), response)

@@ -53,6 +53,32 @@ def test_a_limit_of_connections_can_be_set_and_lifted_while_the_broker_runs(
         assert [admitted(broker, stack) for _ in range(5)] == [True] * 5
 
 
+def test_an_address_may_have_a_limit_of_its_own(broker: TestBroker, client: RawClient) -> None:
+    name = "max.connections.per.ip.overrides"
+    with ExitStack() as stack:
+        # One is open already: the client that changes it.
+        alter(client, SET, "127.0.0.1:2,10.0.0.7:100", name, "1")
+        alter(client, SET, "1", "max.connections.per.ip", "1")
+        assert [admitted(broker, stack) for _ in range(2)] == [True, False]
+        alter(client, DELETE, None, name, "1")
+        assert not admitted(broker, stack)
+
+
+@pytest.mark.parametrize("settings", [{"quota.window.num": "2"}])
+def test_no_more_connect_in_a_second_than_may(
+    broker: TestBroker, client: RawClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ExitStack() as stack:
+        alter(client, SET, "5", "max.connection.creation.rate", "1")
+        found = [admitted(broker, stack) for _ in range(50)]
+        assert found[:5] == [True] * 5
+        # As many again for each second that this takes.
+        assert found.count(False) >= 10
+        assert "clients connect more often than max.connection.creation.rate allows" in caplog.text
+        alter(client, DELETE, None, "max.connection.creation.rate", "1")
+        assert all(admitted(broker, stack) for _ in range(50))
+
+
 @pytest.mark.parametrize("settings", [{"max.connections.per.ip": "1"}])
 def test_a_limit_per_address_holds_from_the_start(broker: TestBroker, client: RawClient) -> None:
     with ExitStack() as stack:

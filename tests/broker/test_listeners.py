@@ -13,12 +13,15 @@ from cryptography import x509
 
 from ottla import Admin
 from ottla.client.admin import ConfigResource, ConfigResourceType
-from ottla.errors import InvalidConfigError, KafkaError
+from ottla.cluster.credential import ScramMechanism
+from ottla.errors import AuthenticationFailedError, InvalidConfigError, KafkaError
 from ottla.net import Connection, Security
+from ottla.sync import Admin as SyncAdmin
 from ottla.testing import TestBroker
 from ottla.wire.api.describe_cluster import DescribeClusterRequest
 from ottla.wire.api.find_coordinator import FindCoordinatorRequest
 from ottla.wire.api.metadata import MetadataRequest
+from tests.broker.sasl_world import PASSWORD, add_users
 from tests.certificates import Authority, Identity, written
 
 NODE = 1
@@ -210,6 +213,22 @@ def test_clients_must_show_a_certificate_from_the_moment_that_it_is_set(broker: 
     asyncio.run(come(ssl_certfile=files.store))
 
 
+def test_who_has_no_name_by_his_certificate_is_told_where_to_look(broker: TestBroker, files: Files) -> None:
+    changes: dict[str, str | None] = {
+        "listener.name.clients.ssl.truststore.location": files.ca,
+        "listener.name.clients.ssl.client.auth": "required",
+        "listener.name.clients.ssl.principal.mapping.rules": "RULE:^CN=somebody else$/x/",
+    }
+    alter(broker, files, changes)
+    with (
+        pytest.raises(
+            KafkaError, match=r"whose ssl\.principal\.mapping\.rules do not fit the certificate of ssl_certfile"
+        ),
+        SyncAdmin(f"localhost:{broker.ports['CLIENTS']}", **secure(files), ssl_certfile=files.store) as admin,
+    ):
+        admin.list_topics()
+
+
 def test_secrets_of_tls_are_never_shown(files: Files) -> None:
     identity = files.authority.issue("broker")
     settings = {
@@ -229,3 +248,78 @@ def test_secrets_of_tls_are_never_shown(files: Files) -> None:
     for name in ("ssl.keystore.key", "ssl.key.password", "ssl.keystore.certificate.chain"):
         assert found[name].value is None
         assert found[name].is_sensitive
+
+
+# Certificates of clients where they log in, too.
+
+
+@pytest.fixture
+def sides(files: Files) -> dict[str, str]:
+    """Settings of a broker where clients show certificates at one listener and log in at another."""
+    return {
+        "listeners": "PLAINTEXT://127.0.0.1:0,SSL://127.0.0.1:0,SASL_SSL://127.0.0.1:0",
+        "ssl.keystore.location": files.store,
+        "ssl.truststore.location": files.ca,
+        "connection.failed.authentication.delay.ms": "0",
+    }
+
+
+def come(broker: TestBroker, files: Files, listener: str, **more: Any) -> None:
+    """Connect to a listener, and log in as alice where that is asked for."""
+    options: dict[str, Any] = {"security_protocol": listener, "ssl_cafile": files.ca}
+    if listener.startswith("SASL"):
+        options |= {"sasl_mechanism": "SCRAM-SHA-256", "sasl_plain_username": "alice"}
+        options |= {"sasl_plain_password": PASSWORD + "alice"}
+    security = Security(**{**options, **more})
+
+    async def visit() -> None:
+        await (await Connection.open("localhost", broker.ports[listener], security=security)).close()
+
+    asyncio.run(visit())
+
+
+def test_client_auth_for_all_listeners_is_not_for_those_where_clients_log_in_and_that_is_told_once(
+    files: Files, sides: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    said = "ssl.client.auth = required does not count for listener SASL_SSL"
+    with TestBroker({**sides, "ssl.client.auth": "required"}) as broker:
+        add_users(broker, ["alice"], [ScramMechanism.SCRAM_SHA_256])
+        come(broker, files, "SASL_SSL")
+        with pytest.raises(KafkaError, match="set ssl_certfile"):
+            come(broker, files, "SSL")
+        come(broker, files, "SSL", ssl_certfile=files.store)
+        alter_plainly(broker, {"message.max.bytes": "5000"})
+    (told,) = [one for one in caplog.messages if one.startswith(said)]
+    assert "set listener.name.sasl_ssl.ssl.client.auth if they are to" in told
+
+
+def test_client_auth_that_is_set_later_is_not_for_listeners_where_clients_log_in_either(
+    files: Files, sides: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with TestBroker(sides) as broker:
+        add_users(broker, ["alice"], [ScramMechanism.SCRAM_SHA_256])
+        assert "does not count" not in caplog.text
+        alter_plainly(broker, {"ssl.client.auth": "required"})
+        assert caplog.text.count("ssl.client.auth = required does not count for listener SASL_SSL") == 1
+        come(broker, files, "SASL_SSL")
+        with pytest.raises(KafkaError, match="set ssl_certfile"):
+            come(broker, files, "SSL")
+
+
+def test_client_auth_of_a_listener_where_clients_log_in_takes_a_certificate_and_a_login(
+    files: Files, sides: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with TestBroker({**sides, "listener.name.sasl_ssl.ssl.client.auth": "required"}) as broker:
+        add_users(broker, ["alice"], [ScramMechanism.SCRAM_SHA_256])
+        come(broker, files, "SSL")
+        with pytest.raises(KafkaError, match="set ssl_certfile"):
+            come(broker, files, "SASL_SSL")
+        come(broker, files, "SASL_SSL", ssl_certfile=files.store)
+        with pytest.raises(AuthenticationFailedError):
+            come(broker, files, "SASL_SSL", ssl_certfile=files.store, sasl_plain_password="wrong")
+    assert "does not count" not in caplog.text
+
+
+def alter_plainly(broker: TestBroker, changes: dict[str, str | None]) -> None:
+    with SyncAdmin(broker.bootstrap_servers) as admin:
+        admin.alter_configs([ConfigResource(ConfigResourceType.BROKER, str(NODE), changes)])

@@ -83,6 +83,11 @@ class Member:
         """The partitions that it has."""
         return {one.partition for one in self.consumer.assignment()}
 
+    @property
+    def rounds(self) -> int:
+        """How often it was told what it is assigned."""
+        return sum(what == "assigned" for what, _ in self.events)
+
     def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
         """Note it."""
         self.events.append(("assigned", {one.partition for one in assigned}))

@@ -1,6 +1,7 @@
 """Topics as Arrow tables: whole or in part, and the same as what is read as objects."""
 
 import asyncio
+import random
 from datetime import UTC, datetime
 from typing import Any
 
@@ -245,6 +246,44 @@ def test_reading_columns_and_objects_can_take_turns(broker: Broker, topic: str) 
                 await consumer.read_arrow(max_records=0)
 
     asyncio.run(asyncio.wait_for(story(), 60))
+
+
+def test_large_reads_are_whole_though_calls_are_cancelled_and_positions_move(
+    broker: Broker, new_topic: NewTopicFunction
+) -> None:
+    topic, count = new_topic(partitions=2), 60_000
+    for partition in range(2):
+        write(broker, topic, [b"%0100d" % number for number in range(count)], partition)
+    places = [TopicPartition(topic, partition) for partition in range(2)]
+
+    async def story() -> None:
+        chance = random.Random(7)
+        async with Consumer(bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest") as consumer:
+            consumer.assign(places)
+            expected = dict.fromkeys(range(2), 0)
+            while any(offset < count for offset in expected.values()):
+                reading = asyncio.create_task(consumer.read_arrow(timeout_ms=5000))
+                if chance.random() < 0.5:
+                    # At any moment, also while a thread is at work for it.
+                    await asyncio.sleep(chance.choice([0, 0.001, 0.003]))
+                    reading.cancel()
+                try:
+                    table = await reading
+                except asyncio.CancelledError:
+                    continue
+                for batch in table.to_batches():
+                    partition, first = batch["partition"][0].as_py(), expected[batch["partition"][0].as_py()]
+                    numbers = range(first, first + batch.num_rows)
+                    assert batch["offset"].to_pylist() == list(numbers)
+                    assert batch["value"].to_pylist() == [b"%0100d" % number for number in numbers]
+                    expected[partition] = numbers.stop
+                if chance.random() < 0.1:
+                    back = chance.randrange(2)
+                    expected[back] = max(0, expected[back] - chance.randrange(20_000))
+                    consumer.seek(places[back], expected[back])
+            assert [await consumer.position(place) for place in places] == [count, count]
+
+    asyncio.run(asyncio.wait_for(story(), 120))
 
 
 def test_what_the_broker_stamped_is_told_apart(broker: Broker, new_topic: NewTopicFunction) -> None:

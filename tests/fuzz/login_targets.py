@@ -153,7 +153,7 @@ def _world() -> tuple[asyncio.AbstractEventLoop, dict[str, MakeExchange]]:
             encode_response(api.response(key)(), version, correlation_id=1)
     makers: dict[str, MakeExchange] = {
         "PLAIN": lambda host: PlainExchange(cast(Any, _Passwords()), {}, host),
-        MECHANISM.text: lambda _: ScramExchange(MECHANISM, users, "s"),
+        MECHANISM.text: lambda _: ScramExchange(MECHANISM, users, {}, "s"),
         "OAUTHBEARER": lambda host: BearerExchange(_Tokens(), host),
     }
     return loop, makers
@@ -181,8 +181,9 @@ def _through_the_gate(name: str, bare: bool, data: bytes) -> object:
         users=SimpleNamespace(credentials=lambda user: {}), given_users={}, lifetime_ms=0,
     )  # fmt: skip
     caller = SimpleNamespace(
-        peer="x", host="x", principal="User:ANONYMOUS", context=None, finish=lambda: None, trust=lambda: None
-    )
+        peer="x", host="x", principal="User:ANONYMOUS", identity={}, context=None, finish=lambda: None,
+        trust=lambda: None,
+    )  # fmt: skip
 
     async def story() -> object:
         login = Login(cast(Authenticator, gate), cast(Any, caller))
@@ -197,7 +198,7 @@ def _through_the_gate(name: str, bare: bool, data: bytes) -> object:
     return answer
 
 
-SILENT = SimpleNamespace(tell=lambda *_: None)
+SILENT = SimpleNamespace(tell=lambda *_, **__: None)
 
 
 class _Counted(dict[str, int]):

@@ -1,8 +1,11 @@
 """Java's producer and consumer log in: new ones in SaslAuthenticate requests, old ones with bare messages."""
 
 import json
+import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -12,11 +15,16 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
 
+from ottla.broker.turns import MOST_WAITING
 from ottla.client.admin import ScramMechanism, UserScramCredentialDeletion, UserScramCredentialUpsertion
+from ottla.cluster.credential import ScramCredential
+from ottla.net.sasl.scram import matches
 from ottla.record import Record
 from ottla.sync import Admin
 from ottla.testing import TestBroker
-from tests.certificates import written
+from ottla.wire.api.sasl_authenticate import SaslAuthenticateRequest
+from tests.broker.sasl_client import SaslClient
+from tests.certificates import Authority, written
 from tests.java import skip_without_maven
 
 from .java_client import NEWEST, JavaClient, release
@@ -62,8 +70,11 @@ def write_keys(folder: Path, **keys: ec.EllipticCurvePrivateKey) -> str:
 @pytest.fixture(scope="module")
 def broker(folder: Path) -> Iterator[TestBroker]:
     """A broker with a user alice, and tokens of two keys that are good."""
+    authority = Authority()
+    written(folder, "ca.pem", authority.pem)
     settings = {
-        "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
+        "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0,SASL_SSL://127.0.0.1:0",
+        "ssl.keystore.location": str(written(folder, "broker.pem", authority.issue("localhost").store)),
         "sasl.enabled.mechanisms": ",".join([*MODULES, "OAUTHBEARER"]),
         "sasl.oauthbearer.jwks.endpoint.url": write_keys(folder, one=KEY, two=RETIRED_KEY),
         "sasl.oauthbearer.jwks.endpoint.refresh.ms": "200",
@@ -103,6 +114,26 @@ def test_java_with_a_wrong_password_gets_nowhere(broker: TestBroker, java: JavaC
     assert ("SaslAuthenticationException" if java.release >= (1,) else "Timeout") in outcome
     with Admin(broker.bootstrap_servers) as admin:
         assert topic not in admin.list_topics()
+
+
+@pytest.mark.parametrize("mechanism", [*MODULES, "OAUTHBEARER"])
+@pytest.mark.parametrize("java", [NEWEST], indirect=True)
+def test_java_logs_in_over_tls(broker: TestBroker, java: JavaClient, folder: Path, mechanism: str) -> None:
+    servers, topic, record = str(broker.endpoints["SASL_SSL"]), f"orders-{uuid4()}", Record(0, 1000, b"k", b"v")
+    tls = {
+        "security_protocol": "SASL_SSL",
+        "ssl_truststore_type": "PEM",
+        "ssl_truststore_location": str(folder / "ca.pem"),
+    }
+    bears_token = mechanism == "OAUTHBEARER"
+    right, wrong = (
+        (bearing(token()), bearing(token(OTHER_KEY)))
+        if bears_token
+        else (login(mechanism, "wonder"), {**login(mechanism, "wander"), "max_block_ms": 8000})
+    )
+    assert java.produce(servers, topic, [record], **{**right, **tls}) == [0]
+    assert [one.value for one in java.consume(servers, topic, 1, **{**right, **tls}).records] == [b"v"]
+    assert "SaslAuthenticationException" in str(java.produce(servers, topic, [record], **{**wrong, **tls})[0])
 
 
 def token(key: ec.EllipticCurvePrivateKey = KEY, key_id: str = "one", seconds: int = 300) -> str:
@@ -159,3 +190,41 @@ def test_java_as_a_user_who_was_deleted_gets_nowhere(broker: TestBroker, java: J
         admin.alter_user_scram_credentials([UserScramCredentialDeletion("mallory", "SCRAM-SHA-256")])
     for given in logins:
         assert "SaslAuthenticationException" in str(java.produce(servers, topic, [record], **given)[0])
+
+
+@pytest.mark.parametrize("java", [NEWEST, "2.8.2"], indirect=True)
+def test_java_comes_again_if_its_login_was_not_looked_at_for_the_crowd_before_it(
+    java: JavaClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It takes a disconnect for a reason to come again, and a refusal for the end."""
+    go_on = threading.Event()
+
+    def slow(credential: ScramCredential, password: str) -> bool:
+        assert go_on.wait(60)
+        return matches(credential, password)
+
+    monkeypatch.setattr("ottla.broker.users.matches", slow)
+    settings = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
+        "sasl.enabled.mechanisms": "PLAIN",
+    }
+    with TestBroker(settings) as crowded, ExitStack() as clients, ThreadPoolExecutor(1) as pool:
+        with Admin(crowded.bootstrap_servers) as admin:
+            admin.alter_user_scram_credentials([UserScramCredentialUpsertion("alice", "SCRAM-SHA-256", "wonder")])
+        where = crowded.endpoints["SASL_PLAINTEXT"]
+        for _ in range(MOST_WAITING + 1):
+            one = clients.enter_context(SaslClient((where.host, where.port)))
+            one.handshake("PLAIN")
+            one.send(SaslAuthenticateRequest(auth_bytes=b"\0alice\0wonder"), 2)
+        produced = pool.submit(
+            java.produce, str(where), "orders", [Record(0, 1000, b"k", b"two apples")], **login("PLAIN", "wonder")
+        )
+        try:
+            deadline = time.monotonic() + 60
+            while "its login was not looked at" not in caplog.text:
+                assert time.monotonic() < deadline
+                assert not produced.done()
+                time.sleep(0.05)
+        finally:
+            go_on.set()
+        assert produced.result(60) == [0]

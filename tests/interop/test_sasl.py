@@ -19,6 +19,7 @@ from jwt.algorithms import ECAlgorithm
 
 from ottla import Producer
 from ottla.client.admin import ScramMechanism, UserScramCredentialDeletion, UserScramCredentialUpsertion
+from ottla.client.oauth import ClientCredentials
 from ottla.errors import (
     AuthenticationFailedError,
     IllegalSaslStateError,
@@ -122,9 +123,9 @@ def test_a_client_that_logs_in_writes_and_reads(broker: TestBroker, client: str,
     assert CLIENTS[client](login(broker, mechanism), f"orders-{uuid4()}") == VALUE
 
 
-@each_client
-def test_a_login_over_tls(broker: TestBroker, folder: Path, client: str) -> None:
-    given = login(broker, "SCRAM-SHA-512", ca=str(folder / "ca.pem"), bootstrap=str(broker.endpoints["SASL_SSL"]))
+@each_pair
+def test_a_login_over_tls(broker: TestBroker, folder: Path, client: str, mechanism: str) -> None:
+    given = login(broker, mechanism, ca=str(folder / "ca.pem"), bootstrap=str(broker.endpoints["SASL_SSL"]))
     assert CLIENTS[client](given, f"orders-{uuid4()}") == VALUE
 
 
@@ -278,7 +279,8 @@ def test_a_failed_login_names_broker_and_user_and_not_the_password(broker: TestB
     assert not error.retriable
     assert str(error) == (
         f"SASL_AUTHENTICATION_FAILED: {given.bootstrap} refuses a login as 'alice' with {mechanism}: "
-        f"Authentication failed: invalid credentials for SASL mechanism {mechanism}; check user name and password"
+        f"Authentication failed: invalid credentials for SASL mechanism {mechanism}; "
+        "check user name, password and mechanism"
     )
 
 
@@ -331,7 +333,11 @@ def test_a_token_provider_may_be_a_coroutine_function_an_object_or_fail(broker: 
     assert "sasl_oauth_token_provider failed with OSError" in str(error)
     assert "secret-4711" not in str(error)
     error = failure(**common, sasl_oauth_token_provider=lambda: None)
-    assert "gave no token" in str(error)
+    assert "gave no token but NoneType" in str(error)
+    assert "gave an empty token" in str(failure(**common, sasl_oauth_token_provider=str))
+    absent = ClientCredentials(token_endpoint_url="file:///nowhere/token")
+    said = str(failure(**common, sasl_oauth_token_provider=absent))
+    assert "there is no token from /nowhere/token: no such file or directory" in said
 
 
 def test_no_secret_is_in_what_is_logged_or_shown(broker: TestBroker, caplog: pytest.LogCaptureFixture) -> None:

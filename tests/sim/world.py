@@ -73,6 +73,10 @@ class _Caller:
     context: Any = None
     interrupt: Callable[[], object] | None = None
 
+    @property
+    def identity(self) -> dict[str, str | None]:
+        return {"address": self.peer, "principal": self.principal, "client_id": None}
+
 
 class Writer:
     """A producer of one partition, idempotent or not, with one request at a time."""

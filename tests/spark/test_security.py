@@ -118,7 +118,7 @@ def test_a_wrong_password_fails_reading_writing_and_streaming_soon_and_is_not_sh
             job()
         said = str(failed.value)
         assert "refuses a login as 'alice' with SCRAM-SHA-512" in said
-        assert "check user name and password" in said
+        assert "check user name, password and mechanism" in said
         assert WRONG_PASSWORD not in said
         assert time.monotonic() - began < SOON_S
     assert values(spark, secure, topic) == []

@@ -1,18 +1,20 @@
 """What a task of the sink does, without Spark around it."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from tests.faults import FaultProxy, cut_reply
 
-from ottla import sync
+from ottla import NewTopic, sync
 from ottla.client.errors import BrokerUnreachableError, DeliveryTimedOutError, UnknownTopicOrPartitionError
 from ottla.client.types import TopicPartition
 from ottla.spark import producers as pool
 from ottla.spark.producers import ProducerPool
 from ottla.spark.sink_options import SinkOptions
-from ottla.spark.writing import write_rows
+from ottla.spark.writing import GATHERED_BYTES, GATHERED_ROWS, gathered, write_rows
 from ottla.testing import TestBroker
 
 
@@ -37,6 +39,56 @@ def test_a_task_tells_how_many_rows_went_where(broker: TestBroker) -> None:
     assert written.rows == 3
     assert written.offsets == {TopicPartition("told", 0): (0, 2)}
     assert values(broker, "told") == [b"a", b"b", b"c"]
+
+
+def test_small_batches_are_gathered_in_their_order_up_to_a_limit() -> None:
+    sizes = [10_000] * 7 + [0, 1]
+    schema = pa.schema({"value": pa.string()})
+    given = [
+        pa.record_batch([[f"{number} {row}" for row in range(size)]], schema=schema)
+        for number, size in enumerate(sizes)
+    ]
+    found = list(gathered(given))
+    assert [batch.num_rows for batch in found] == [30_000, 30_000, 10_001]
+    assert all(batch.num_rows <= GATHERED_ROWS for batch in found)
+    assert pa.Table.from_batches(found).equals(pa.Table.from_batches(given))
+
+
+def test_large_batches_go_as_they_are_and_are_not_held_back() -> None:
+    large = pa.record_batch({"value": [bytes(GATHERED_BYTES)]})
+    taken = []
+
+    def given() -> Iterator[pa.RecordBatch]:
+        for number in range(3):
+            taken.append(number)
+            yield large
+
+    found = gathered(given())
+    assert next(found) is large
+    assert taken == [0]
+    assert [batch is large for batch in found] == [True, True]
+
+
+def test_rows_of_gathered_batches_keep_their_partition_and_their_order(broker: TestBroker) -> None:
+    with sync.Admin(bootstrap_servers=broker.bootstrap_servers) as admin:
+        admin.create_topics([NewTopic("gathered", num_partitions=3)])
+    given = [
+        pa.record_batch(
+            {"key": [str(row % 7) for row in range(100)], "value": [f"{batch:03} {row:03}" for row in range(100)]}
+        )
+        for batch in range(20)
+    ]
+    written = write_rows(iter(given), options_for(broker, "gathered"), ("key", "value"))
+    assert written.rows == 2000
+    table = sync.read_table("gathered", bootstrap_servers=broker.bootstrap_servers)
+    assert sorted(table["value"].to_pylist()) == sorted(
+        value.encode() for batch in given for value in batch["value"].to_pylist()
+    )
+    by_key = Counter((row["key"], row["partition"]) for row in table.select(["key", "partition"]).to_pylist())
+    assert len(by_key) == 7
+    for number in range(3):
+        of_partition = table.filter(pc.equal(table["partition"], number)).sort_by("offset")["value"].to_pylist()
+        assert of_partition == sorted(of_partition)
 
 
 def test_a_task_without_rows_writes_none(broker: TestBroker) -> None:
@@ -79,7 +131,8 @@ def test_a_task_whose_rows_are_not_acknowledged_fails() -> None:
         options = options_for(broker, "late", delivery_timeout_ms="500", request_timeout_ms="300")
 
         def stopped() -> Iterator[pa.RecordBatch]:
-            yield rows("a")
+            # As many as are gathered before they are sent.
+            yield rows(*["a"] * GATHERED_ROWS)
             broker.stop()
             yield rows("b")
 

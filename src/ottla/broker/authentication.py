@@ -90,6 +90,21 @@ class Authenticator:
             if name in (PLAIN, OAUTHBEARER) and config.listener_protocol(listener) == "SASL_PLAINTEXT":
                 log.warning("listener %s takes %s, which shows secrets to all who listen; use SASL_SSL", listener, name)
             self.mechanisms[name] = _maker(broker, name, passwords, self.given_users, tokens)
+        if not any(self._has_users(name) for name in self.mechanisms):
+            # A password for SCRAM does for PLAIN too.
+            mechanism = next(filter(ScramMechanism.named, self.mechanisms), ScramMechanism.SCRAM_SHA_256.text)
+            log.warning(
+                "nobody can log in at listener %s, since no user has a password for %s; make one at another listener, "
+                "or stop the broker and run `ottla user add NAME --mechanism %s --data %s`",
+                *(listener, " or ".join(self.mechanisms), mechanism, config.data_folder),
+            )
+
+    def _has_users(self, mechanism: str) -> bool:
+        """Whether there is somebody who can log in this way; whoever signs tokens knows others."""
+        scram = ScramMechanism.named(mechanism)
+        if scram is not None:
+            return any(scram in self.users.credentials(name) for name in self.users.names)
+        return mechanism == OAUTHBEARER or bool(self.given_users or self.users.names)
 
     def handle(self, caller: ServerConnection, frame: Frame) -> Reply:
         """Answer a frame, or have it answered by the handler if its sender may send it."""
@@ -109,7 +124,7 @@ def _maker(
 ) -> MakeExchange:
     scram = ScramMechanism.named(name)
     if scram is not None:
-        return lambda _: ScramExchange(scram, broker.users, nonce_of(broker.chance.secret(NONCE_BYTES)))
+        return lambda _: ScramExchange(scram, broker.users, given, nonce_of(broker.chance.secret(NONCE_BYTES)))
     if name == OAUTHBEARER:
         assert tokens is not None
         return lambda host: BearerExchange(tokens, host)

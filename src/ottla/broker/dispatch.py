@@ -37,6 +37,7 @@ class Dispatcher:
         self._metrics = broker.metrics
         self._quotas = broker.quotas
         self._monotonic = broker.metrics.monotonic
+        self._answered = broker.metrics.answered
 
     def handle(self, caller: Client, frame: Bytes) -> Reply | Awaitable[Reply]:
         """Answer a frame: buffers to send now, None if there is no reply, or an awaitable of either."""
@@ -55,7 +56,7 @@ class Dispatcher:
         header, body = decode_request(api.request, prefix.api_version, frame)
         request = Request(prefix.api_key, prefix.api_version, header.client_id, caller, body)
         client = caller.client
-        if client is None or client.client_id != header.client_id or client.principal != caller.principal:
+        if client is None or caller.client_id != header.client_id:
             caller.client_id = header.client_id
             is_stranger = caller.stranger_since is not None
             client = self._metrics.clients.enter(caller, header.client_id, as_stranger=is_stranger)
@@ -70,7 +71,7 @@ class Dispatcher:
             if answer is None
             else encode_response(answer, prefix.api_version, correlation_id=prefix.correlation_id)
         )
-        self._metrics.answered(prefix.api_key, client, len(frame), answer, reply, begun)
+        self._answered(prefix.api_key, client, len(frame), answer, reply, begun)
         if prefix.api_key in AUDITED:
             record_request(request, answer)
         return reply
@@ -95,7 +96,7 @@ class Dispatcher:
         if self._quotas.active:
             self._hold_back(caller, request, response, size, stopwatch.seconds)
         reply = None if response is None else encode_response(response, request.version, correlation_id=correlation_id)
-        self._metrics.answered(request.api_key, client, size, response, reply, begun)
+        self._answered(request.api_key, client, size, response, reply, begun)
         if request.api_key in AUDITED:
             record_request(request, response)
         return reply

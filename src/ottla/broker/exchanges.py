@@ -5,9 +5,9 @@ from typing import Protocol
 
 from ottla.broker.tokens import TokenCheck
 from ottla.broker.users import Passwords, Users
-from ottla.cluster.credential import ScramMechanism
+from ottla.cluster.credential import ScramCredential, ScramMechanism
 from ottla.net.sasl.bearer import REFUSAL, parse_bearer
-from ottla.net.sasl.errors import SaslError
+from ottla.net.sasl.errors import SaslError, WrongPasswordError
 from ottla.net.sasl.plain import parse_plain
 from ottla.net.sasl.scram_server import ScramServer
 
@@ -77,9 +77,17 @@ class ScramExchange:
 
     refused = ""
 
-    def __init__(self, mechanism: ScramMechanism, users: Users, nonce: str) -> None:
-        self._server = ScramServer(mechanism, lambda user: users.credential(mechanism, user), nonce)
+    def __init__(self, mechanism: ScramMechanism, users: Users, given: Mapping[str, str], nonce: str) -> None:
+        self._mechanism = mechanism
+        self._users = users
+        self._given = given
+        self._server = ScramServer(mechanism, self._find, nonce)
+        self._found: ScramCredential | None = None
         self.expires_at_ms: int | None = None
+
+    def _find(self, user: str) -> ScramCredential:
+        self._found = self._users.credential(self._mechanism, user)
+        return self._found
 
     @property
     def user(self) -> str:
@@ -93,7 +101,23 @@ class ScramExchange:
 
     async def answer(self, token: bytes) -> bytes:
         """The broker's part of the proof."""
-        return self._server.answer(token)
+        try:
+            answer = self._server.answer(token)
+        except WrongPasswordError:
+            raise SaslError(self._why_wrong()) from None
+        if self.complete and self._users.credential(self._mechanism, self.user) != self._found:
+            raise SaslError("the user was deleted, or got another password, in the middle of the login")
+        return answer
+
+    def _why_wrong(self) -> str:
+        """What there is to say of a wrong password, to those who read the log."""
+        kept = self._users.credentials(self.user)
+        if self._mechanism in kept:
+            return "the password is wrong"
+        others = [*([PLAIN] if self.user in self._given else []), *(one.text for one in kept)]
+        if not others:
+            return "there is no such user"
+        return f"the user has no password for {self._mechanism.text}, but for {' and '.join(others)}"
 
 
 class BearerExchange:

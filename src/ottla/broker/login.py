@@ -184,7 +184,8 @@ class Login:
         self.open_until = self.ends_at
         self._began_at = self._loop.time()
         self._caller.trust()
-        log.debug("%s logged in from %s with %s", self._caller.principal, self._caller.peer, self._mechanism)
+        caller = self._caller
+        log.debug("%s logged in from %s with %s", caller.principal, caller.peer, self._mechanism, extra=caller.identity)
         return 0 if self.ends_at == NEVER else max(0, round((self.ends_at - self._began_at) * 1000))
 
     async def _fail(self, reason: str, arrived_at: float) -> None:
@@ -202,7 +203,7 @@ class Login:
     def _tell(self, reason: str) -> None:
         self._authenticator.events["authentication_failed"] += 1
         who = f"{self._caller.peer} {self._claim()}with {self._mechanism or 'no mechanism'}"
-        self._authenticator.failures.tell("a login from %s failed: %s", who, reason)
+        self._authenticator.failures.tell("a login from %s failed: %s", who, reason, extra=self._caller.identity)
 
     async def _take_time(self, arrived_at: float) -> None:
         await asyncio.sleep(arrived_at + self._authenticator.delay_s - self._loop.time())

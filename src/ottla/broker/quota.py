@@ -33,6 +33,9 @@ MOST_METERS = 10_000
 NOBODY = "ANONYMOUS"
 """The user who did not say who he is: any number of them, with client ids that they make up."""
 
+NO_BOUND = 2**31 - 1
+"""Connections a second that are no limit."""
+
 PRODUCE, FETCH = 0, 1
 
 Key = tuple[str, str, str]
@@ -120,6 +123,8 @@ class Quotas:
         self.active = False
         """Whether any limit is set for clients; if not, nobody needs to ask."""
         self._of_addresses = False
+        self._connections = Meter(self._span_s)
+        self._connections_a_second = float(NO_BOUND)
 
     @property
     def limits(self) -> Mapping[QuotaEntity, QuotaValues]:
@@ -196,21 +201,34 @@ class Quotas:
         shared = self._nobodies.pop(key)
         return self._users[key] if shared is None else self._users.put(key, shared)
 
-    # Addresses.
+    # Connections.
 
-    def refuses(self, host: str) -> bool:
-        """Whether an address opens connections faster than it may; counts those that it may open."""
-        if not self._of_addresses:
-            return False
+    def limit_connections(self, a_second: float) -> None:
+        """So many a second may be opened from now on, from all addresses together."""
+        self._connections_a_second = a_second
+
+    def refusal(self, host: str) -> str | None:
+        """Why somebody from an address may not connect now; counts those who may."""
+        limit = self._of_address(host) if self._of_addresses else None
+        if limit is None and self._connections_a_second >= NO_BOUND:
+            return None
+        now_s, used = self._clock.monotonic(), []
+        if limit is not None:
+            meter = self._addresses[CONNECTION_CREATION_RATE, host, ""]
+            if meter.is_full(limit, now_s):
+                return "clients connect from there more often than its quota allows"
+            used.append((meter, limit))
+        if self._connections_a_second < NO_BOUND:
+            if self._connections.is_full(self._connections_a_second, now_s):
+                return "clients connect more often than max.connection.creation.rate allows"
+            used.append((self._connections, self._connections_a_second))
+        for meter, bound in used:
+            meter.add(1, bound, now_s)
+        return None
+
+    def _of_address(self, host: str) -> float | None:
         values = self._limits.get(((IP, host),)) or self._limits.get(((IP, None),))
-        limit = None if values is None else values.get(CONNECTION_CREATION_RATE)
-        if limit is None:
-            return False
-        now_s, meter = self._clock.monotonic(), self._addresses[CONNECTION_CREATION_RATE, host, ""]
-        if meter.is_full(limit, now_s):
-            return True
-        meter.add(1, limit, now_s)
-        return False
+        return None if values is None else values.get(CONNECTION_CREATION_RATE)
 
 
 def _records_bytes(response: Any) -> int:

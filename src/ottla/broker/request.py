@@ -1,6 +1,6 @@
 """What a handler is given, and what it gives back."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
 from ottla.metrics.clients import ClientCounters
@@ -15,6 +15,10 @@ class Caller(Protocol):
     context: Any
     client: ClientCounters | None
     interrupt: Callable[[], object] | None
+
+    @property
+    def identity(self) -> Mapping[str, str | None]:
+        """Who the client is, as structured logs have it."""
 
     @property
     def listener(self) -> str:

@@ -2,16 +2,17 @@
 
 import logging
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from ottla.broker.authentication import Gates
 from ottla.broker.broker import Broker
 from ottla.broker.dispatch import Dispatcher
 from ottla.broker.gauges import Gauges
 from ottla.broker.logs import Logs
-from ottla.broker.sight import READY, Sight
 from ottla.broker.tls import ListenersTls
 from ottla.broker.upkeep import Upkeep
 from ottla.cluster.image import BrokerImage, Endpoint
+from ottla.config.address import parse_limits
 from ottla.config.broker import BrokerConfig
 from ottla.config.listener import parse_listener
 from ottla.meta.catalog import Catalog
@@ -20,6 +21,9 @@ from ottla.meta.sqlite import open_sqlite
 from ottla.net import Admission, Listener, Memory
 from ottla.ports import Chance, Clock, SystemChance, SystemClock, SystemDisk
 from ottla.wire.errors import ErrorCode, KafkaError
+
+if TYPE_CHECKING:
+    from ottla.broker.sight import Sight
 
 METADATA_FILE = "metadata.sqlite"
 
@@ -94,6 +98,9 @@ class Server:
         if self.config.ottla_metrics_listen is None:
             return
         where = parse_listener("ottla.metrics.listen", self.config.ottla_metrics_listen)
+        # Here, for those who want it: HTTP takes a while to load.
+        from ottla.broker.sight import Sight
+
         self.sight = Sight(where.host, where.port, self.clock)
         await self.sight.open()
         log.info("metrics at http://%s/metrics", self.sight.address)
@@ -117,11 +124,13 @@ class Server:
         dispatcher = Dispatcher(broker)
         self._gates = gates = Gates(broker, dispatcher.handle)
         admission = Admission()
-        admission.comes_too_often = broker.quotas.refuses
+        admission.too_often = broker.quotas.refusal
         memory = Memory(self.config.queued_max_request_bytes)
 
         def limit(config: BrokerConfig) -> None:
             admission.limit, admission.limit_per_host = config.max_connections, config.max_connections_per_ip
+            admission.limits_of_hosts = parse_limits(config.max_connections_per_ip_overrides)
+            broker.quotas.limit_connections(config.max_connection_creation_rate)
 
         limit(self.config)
         broker.when_reconfigured.append(limit)
@@ -150,7 +159,7 @@ class Server:
         self._upkeep.start()
         if self.sight is not None:
             self.sight.gauges = Gauges(broker, self._listeners, memory)
-            self.sight.status = READY
+            self.sight.status = self.sight.READY
 
     def _advertised(self, listener: Listener) -> Endpoint:
         """Where clients of a listener are told to connect to."""

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-READY = "ready"
 SCRAPE_S = 10.0
 """How long a scrape may take on the event loop, the time that Prometheus waits by default."""
 
@@ -38,6 +37,8 @@ Render = Callable[[list[Family], str], tuple[bytes, str]]
 
 class Sight:
     """The HTTP port of a broker."""
+
+    READY = "ready"
 
     def __init__(self, host: str, port: int, clock: Clock) -> None:
         self._clock = clock
@@ -88,7 +89,7 @@ class Sight:
         if path == "/metrics":
             return self._metrics(accept)
         if path == "/ready":
-            return _health(self.status if self._turns() else "stalled", READY)
+            return _health(self.status if self._turns() else "stalled", self.READY)
         if path == "/live":
             return _health("alive" if self._turns() else "stalled", "alive")
         return Page(INDEX) if path == "/" else None
@@ -127,7 +128,7 @@ class Sight:
         delay = Family("ottla_event_loop_delay_seconds", "gauge", "How long the scrape waited for the event loop.")
         delay.add(self._clock.monotonic() - asked_at)
         ready = Family("ottla_ready", "gauge", "Whether clients are served.")
-        ready.add(int(self.status == READY))
+        ready.add(int(self.status == self.READY))
         build = Family("ottla_build_info", "gauge", "The version that runs.", "version")
         build.add(__version__, 1)
         return [build, ready, delay, *(await self.gauges.look() if self.gauges is not None else ())]

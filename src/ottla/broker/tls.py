@@ -14,6 +14,8 @@ from ottla.net.tls import Reloading, ServerSettings, server_context
 from ottla.ports import Clock
 from ottla.wire.errors import KafkaError
 
+CLIENT_AUTH = "ssl.client.auth"
+
 log = logging.getLogger("ottla.broker")
 
 
@@ -24,6 +26,8 @@ class ListenersTls:
         self._clock = clock
         self._listeners: dict[str, ListenerTls] = {}
         self._settings: dict[str, ServerSettings] = {}
+        self._ignored: dict[str, str | None] = {}
+        """By listener: what ssl.client.auth is, where it does not count."""
         self._watching: asyncio.Task[None] | None = None
 
     async def add(self, listener: str, config: BrokerConfig) -> ListenerTls:
@@ -34,6 +38,7 @@ class ListenersTls:
         names_users = config.listener_protocol(listener) == "SSL"
         made = ListenerTls(context, _rules(config, listener), self._clock, names_users=names_users)
         self._listeners[listener], self._settings[listener] = made, settings
+        self._tell_ignored(listener, config)
         return made
 
     async def prepare(self, config: BrokerConfig) -> Callable[[], None]:
@@ -52,12 +57,23 @@ class ListenersTls:
 
         def adopt() -> None:
             for name, listener in self._listeners.items():
+                self._tell_ignored(name, config)
                 listener.rules = rules[name]
                 if name in contexts:
                     listener.context, self._settings[name] = contexts[name]
                     log.info("listener %s has new settings of TLS; new connections get them", name)
 
         return adopt
+
+    def _tell_ignored(self, listener: str, config: BrokerConfig) -> None:
+        ignored = None if _takes_client_auth(config, listener) else config.ssl_client_auth
+        if ignored not in (self._ignored.get(listener), None, "none"):
+            log.warning(
+                "ssl.client.auth = %s does not count for listener %s, whose clients log in; set %s if they are to show "
+                "certificates as well",
+                *(ignored, listener, own_name(listener, CLIENT_AUTH)),
+            )
+        self._ignored[listener] = ignored
 
     def watch(self, interval_ms: int) -> None:
         """Look for changed files from now on, if there are any to look for."""
@@ -109,10 +125,16 @@ def server_settings(config: BrokerConfig, listener: str) -> ServerSettings:
         password=text("ssl.key.password"),
         authorities=pem("ssl.truststore.certificates", "ssl.truststore.location"),
         revoked=pem("ssl.crl.location"),
-        client_auth=text("ssl.client.auth") or "none",
+        client_auth=(text(CLIENT_AUTH) or "none") if _takes_client_auth(config, listener) else "none",
         protocols=cast("tuple[str, ...]", config.of_listener(listener, "ssl.enabled.protocols")),
         ciphers=cast("tuple[str, ...]", config.of_listener(listener, "ssl.cipher.suites")),
     )
+
+
+def _takes_client_auth(config: BrokerConfig, listener: str) -> bool:
+    """Whether ssl.client.auth counts. Where clients log in it does, as in Kafka, only if it is set for that listener:
+    set for all, it is about those that have nothing but certificates to know a client by."""
+    return config.listener_protocol(listener) == "SSL" or config.is_set(own_name(listener, CLIENT_AUTH))
 
 
 async def _context(settings: ServerSettings) -> Reloading:

@@ -13,10 +13,12 @@ from urllib.parse import urlsplit
 from ottla.broker.turns import Turns
 from ottla.config.broker import BrokerConfig
 from ottla.net.sasl.errors import SaslError
-from ottla.net.web import TIMEOUT_S, read_address
 from ottla.wire.errors import ErrorCode, KafkaError
 
 OAUTHBEARER = "OAUTHBEARER"
+
+FETCH_S = 10.0
+"""How long one step of fetching keys may take."""
 
 LONGEST_TOKEN = 64 * 1024
 
@@ -145,7 +147,7 @@ class Tokens:
     async def _fetch(self, loop: asyncio.AbstractEventLoop) -> None:
         try:
             # Whoever sends byte after byte never lets a socket wait for long.
-            self._keys = await asyncio.wait_for(asyncio.to_thread(self._read), 2 * TIMEOUT_S)
+            self._keys = await asyncio.wait_for(asyncio.to_thread(self._read), 2 * FETCH_S)
         # Keys that were good a while ago still are, so it goes on with those.
         except (OSError, HTTPException, ValueError, self._jwt.PyJWTError) as error:
             reason = error.reason if isinstance(error, URLError) else error
@@ -164,7 +166,10 @@ class Tokens:
         self._next_fetch = loop.time() + self._longest_backoff_s
 
     def _read(self) -> dict[str | None, Key]:
-        return parse_keys(json.loads(read_address(self._url)))
+        # Here, in a thread, and not for those who take no tokens: HTTP takes a while to load.
+        from ottla.net.web import read_address
+
+        return parse_keys(json.loads(read_address(self._url, FETCH_S)))
 
 
 def parse_keys(document: Any) -> dict[str | None, Key]:

@@ -121,9 +121,11 @@ class Passwords:
             is_given = user in given and hmac.compare_digest(given[user].encode(), clear)
             # Also where the answer is known by now, so that it takes as long.
             is_kept = await self._run(credential, password)
-            if is_given or is_kept:
+            # Whoever was deleted meanwhile, or was given another password, has none of these any more.
+            is_right = is_given or (is_kept and self._credential(user) == credential)
+            if is_right:
                 self._proven[user] = (checked, seal)
-            return is_given or is_kept
+            return is_right
 
     def _is_proven(self, user: str, checked: _Checked, seal: bytes) -> bool:
         known, proof = self._proven.get(user, (None, b""))

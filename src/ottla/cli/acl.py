@@ -4,132 +4,40 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.acl_rules import PatternType, People, Resources, Roles, filters_of, rules_of
-from ottla.cli.output import (
-    DEFAULT_BOOTSTRAP,
-    DEFAULT_TIMEOUT_MS,
-    Bootstrap,
-    Json,
-    TimeoutMs,
-    print_json,
-    print_table,
-    say,
-    with_admin,
-)
-from ottla.client.admin import ACL, Admin
+from ottla.cli.access import on_cluster
+from ottla.cli.acl_rules import People, Resources, Roles, filters_of, rules_of
+from ottla.cli.output import Json, Where, print_json, print_table, say, with_admin
+from ottla.client.admin import ACL, ACLOperation, Admin
 
 app = typer.Typer(help="Add, remove and list rules of access: who may do what.", no_args_is_help=True)
 
-Topic = Annotated[
-    list[str] | None, typer.Option("--topic", metavar="NAME", help="A topic, or '*' for all; repeatable.")
-]
-Group = Annotated[list[str] | None, typer.Option("--group", metavar="ID", help="A group, or '*' for all; repeatable.")]
-Cluster = Annotated[bool, typer.Option("--cluster", help="The cluster.")]
-TransactionalId = Annotated[
-    list[str] | None, typer.Option("--transactional-id", metavar="ID", help="A transactional id; repeatable.")
-]
-DelegationToken = Annotated[
-    list[str] | None, typer.Option("--delegation-token", metavar="ID", help="A delegation token; repeatable.")
-]
-UserPrincipal = Annotated[
-    list[str] | None, typer.Option("--user-principal", metavar="USER", help="A user as a resource; repeatable.")
-]
-Pattern = Annotated[
-    PatternType,
-    typer.Option(
-        "--resource-pattern-type",
-        help="`prefixed`: all whose names begin so. To choose among rules also `match` (all that concern the resource) "
-        "and `any`.",
-    ),
-]
-AllowPrincipal = Annotated[
-    list[str] | None,
-    typer.Option("--allow-principal", metavar="User:NAME", help="Who may; 'User:*' is everybody; repeatable."),
-]
-DenyPrincipal = Annotated[
-    list[str] | None,
-    typer.Option("--deny-principal", metavar="User:NAME", help="Who may not, whatever else is allowed; repeatable."),
-]
-AllowHost = Annotated[
-    list[str] | None, typer.Option("--allow-host", metavar="IP", help="From where; any if not given; repeatable.")
-]
-DenyHost = Annotated[
-    list[str] | None, typer.Option("--deny-host", metavar="IP", help="From where not; any if not given; repeatable.")
-]
 Operation = Annotated[
     list[str] | None, typer.Option("--operation", metavar="NAME", help="Read, Write, AlterConfigs ...; repeatable.")
-]
-Producer = Annotated[bool, typer.Option("--producer", help="All that a producer for --topic needs.")]
-Consumer = Annotated[bool, typer.Option("--consumer", help="All that a consumer of --topic in --group needs.")]
-Idempotent = Annotated[
-    bool, typer.Option("--idempotent", help="With --producer: idempotent writes, which brokers before 2.8 ask for.")
 ]
 
 
 @app.command()
-def add(
-    topic: Topic = None,
-    group: Group = None,
-    cluster: Cluster = False,
-    transactional_id: TransactionalId = None,
-    delegation_token: DelegationToken = None,
-    user_principal: UserPrincipal = None,
-    resource_pattern_type: Pattern = "literal",
-    allow_principal: AllowPrincipal = None,
-    deny_principal: DenyPrincipal = None,
-    allow_host: AllowHost = None,
-    deny_host: DenyHost = None,
-    operation: Operation = None,
-    producer: Producer = False,
-    consumer: Consumer = False,
-    idempotent: Idempotent = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
-) -> None:
+def add(*, resources: Resources, people: People, operation: Operation = None, roles: Roles, where: Where) -> None:
     """Add rules. Without --operation they are about ALL operations."""
-    rules = rules_of(
-        Resources(*(topic, group, transactional_id, delegation_token, user_principal, cluster), resource_pattern_type),
-        People(allow_principal, deny_principal, allow_host, deny_host),
-        operation or [],
-        Roles(producer, consumer, idempotent),
-    )
+    rules = rules_of(resources, people, operation or [], roles)
 
     async def work(admin: Admin) -> None:
         await admin.create_acls(rules)
         for rule in rules:
             say(f"added: {_in_words(rule)}")
 
-    with_admin(bootstrap, timeout_ms, work)
+    with_admin(where, work, on_cluster(ACLOperation.ALTER))
 
 
 @app.command()
-def remove(
-    topic: Topic = None,
-    group: Group = None,
-    cluster: Cluster = False,
-    transactional_id: TransactionalId = None,
-    delegation_token: DelegationToken = None,
-    user_principal: UserPrincipal = None,
-    resource_pattern_type: Pattern = "literal",
-    allow_principal: AllowPrincipal = None,
-    deny_principal: DenyPrincipal = None,
-    allow_host: AllowHost = None,
-    deny_host: DenyHost = None,
-    operation: Operation = None,
-    producer: Producer = False,
-    consumer: Consumer = False,
-    idempotent: Idempotent = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
-) -> None:
-    """Remove rules: those that the same options would have added. What is left open may be any."""
-    resources = Resources(
-        *(topic, group, transactional_id, delegation_token, user_principal, cluster), resource_pattern_type
-    )
-    people = People(allow_principal, deny_principal, allow_host, deny_host)
+def remove(*, resources: Resources, people: People, operation: Operation = None, roles: Roles, where: Where) -> None:
+    """Remove rules: those that the same options would have added.
+
+    Where no resource, principal or operation is given, any will do; without --allow-host only rules for all hosts do.
+    """
     if not resources.named() and not list(people.each()):
         raise typer.BadParameter("which rules? name a resource, such as --topic, or a principal")
-    filters = filters_of(resources, people, operation or [], Roles(producer, consumer, idempotent))
+    filters = filters_of(resources, people, operation or [], roles)
 
     async def work(admin: Admin) -> None:
         removed = await admin.delete_acls(filters)
@@ -138,30 +46,21 @@ def remove(
         if not any(removed.values()):
             say("there are no such rules")
 
-    with_admin(bootstrap, timeout_ms, work)
+    with_admin(where, work, on_cluster(ACLOperation.ALTER))
 
 
 @app.command("list")
 def list_rules(
-    topic: Topic = None,
-    group: Group = None,
-    cluster: Cluster = False,
-    transactional_id: TransactionalId = None,
-    delegation_token: DelegationToken = None,
-    user_principal: UserPrincipal = None,
-    resource_pattern_type: Pattern = "literal",
+    *,
+    resources: Resources,
     principal: Annotated[
         list[str] | None, typer.Option("--principal", metavar="User:NAME", help="Rules of these; repeatable.")
     ] = None,
     operation: Operation = None,
     as_json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
+    where: Where,
 ) -> None:
     """Show rules: all of them, or those about certain resources or people."""
-    resources = Resources(
-        *(topic, group, transactional_id, delegation_token, user_principal, cluster), resource_pattern_type
-    )
     filters = filters_of(resources, People(), operation or [], Roles(), principals=principal or [])
 
     async def work(admin: Admin) -> None:
@@ -169,10 +68,12 @@ def list_rules(
         rows = sorted(map(_row, found))
         if as_json:
             print_json([dict(zip(COLUMNS, row, strict=True)) for row in rows])
+        elif not rows:
+            say("there are no such rules")
         else:
             print_table([column.replace("_", " ") for column in COLUMNS], rows)
 
-    with_admin(bootstrap, timeout_ms, work)
+    with_admin(where, work, on_cluster(ACLOperation.DESCRIBE))
 
 
 COLUMNS = ("resource_type", "resource_name", "pattern_type", "principal", "host", "operation", "permission")

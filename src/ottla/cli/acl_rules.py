@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from ipaddress import ip_address
+from typing import Annotated, Literal
 
 import typer
 
@@ -34,17 +35,33 @@ _SENSIBLE = {
 """What is ever asked of resources of a type; rules about anything else have no effect."""
 
 
+Names = list[str] | None
+
+
 @dataclass(frozen=True)
 class Resources:
-    """The resources that a command is about."""
+    """Options that say which resources a command is about."""
 
-    topic: Sequence[str] | None
-    group: Sequence[str] | None
-    transactional_id: Sequence[str] | None
-    delegation_token: Sequence[str] | None
-    user_principal: Sequence[str] | None
-    cluster: bool
-    pattern_type: PatternType
+    topic: Annotated[Names, typer.Option("--topic", metavar="NAME", help="A topic, or '*' for all; repeatable.")] = None
+    group: Annotated[Names, typer.Option("--group", metavar="ID", help="A group, or '*' for all; repeatable.")] = None
+    cluster: Annotated[bool, typer.Option("--cluster", help="The cluster.")] = False
+    transactional_id: Annotated[
+        Names, typer.Option("--transactional-id", metavar="ID", help="A transactional id; repeatable.")
+    ] = None
+    delegation_token: Annotated[
+        Names, typer.Option("--delegation-token", metavar="ID", help="A delegation token; repeatable.")
+    ] = None
+    user_principal: Annotated[
+        Names, typer.Option("--user-principal", metavar="USER", help="A user as a resource; repeatable.")
+    ] = None
+    pattern_type: Annotated[
+        PatternType,
+        typer.Option(
+            "--resource-pattern-type",
+            help="`prefixed`: all whose names begin so. To choose among rules also `match` (all that concern the "
+            "resource) and `any`.",
+        ),
+    ] = "literal"
 
     def named(self) -> list[tuple[ResourceType, str]]:
         """Types and names."""
@@ -78,12 +95,22 @@ class Resources:
 
 @dataclass(frozen=True)
 class People:
-    """Who may and who may not, and from where."""
+    """Options that say who may and who may not, and from where."""
 
-    allow_principal: Sequence[str] | None = None
-    deny_principal: Sequence[str] | None = None
-    allow_host: Sequence[str] | None = None
-    deny_host: Sequence[str] | None = None
+    allow_principal: Annotated[
+        Names,
+        typer.Option("--allow-principal", metavar="User:NAME", help="Who may; 'User:*' is everybody; repeatable."),
+    ] = None
+    deny_principal: Annotated[
+        Names,
+        typer.Option("--deny-principal", metavar="User:NAME", help="Who may not, whatever is allowed; repeatable."),
+    ] = None
+    allow_host: Annotated[
+        Names, typer.Option("--allow-host", metavar="IP", help="From where; any if not given; repeatable.")
+    ] = None
+    deny_host: Annotated[
+        Names, typer.Option("--deny-host", metavar="IP", help="From where not; any if not given; repeatable.")
+    ] = None
 
     def each(self) -> Iterator[tuple[str, str, ACLPermissionType]]:
         """Principal, host and permission of each rule that follows."""
@@ -101,11 +128,15 @@ class People:
 
 @dataclass(frozen=True)
 class Roles:
-    """What producers and consumers need, in one word."""
+    """Options that say in one word what producers and consumers need."""
 
-    producer: bool = False
-    consumer: bool = False
-    idempotent: bool = False
+    producer: Annotated[bool, typer.Option("--producer", help="All that a producer for --topic needs.")] = False
+    consumer: Annotated[bool, typer.Option("--consumer", help="All that a consumer of --topic in --group needs.")] = (
+        False
+    )
+    idempotent: Annotated[
+        bool, typer.Option("--idempotent", help="With --producer: idempotent writes, which brokers before 2.8 ask for.")
+    ] = False
 
     def operations(self, resources: Resources) -> dict[ResourceType, set[ACLOperation]]:
         """Operations by the type of resource."""
@@ -114,6 +145,8 @@ class Roles:
         def add(kind: ResourceType, *operations: ACLOperation) -> None:
             found.setdefault(kind, set()).update(operations)
 
+        if self.idempotent and not self.producer:
+            raise typer.BadParameter("it goes with --producer; give that too", param_hint="--idempotent")
         if self.producer:
             if not resources.topic:
                 raise typer.BadParameter("a producer writes to topics; give --topic", param_hint="--producer")
@@ -141,6 +174,8 @@ def rules_of(resources: Resources, people: People, operations: Sequence[str], ro
     if not patterns:
         raise typer.BadParameter("about what? give --topic, --group, --cluster, --transactional-id or another resource")
     persons = list(people.each())
+    for _, host, permission in persons:
+        _check_host(host, f"--{permission.name.lower()}-host")
     if not persons:
         raise typer.BadParameter("who? give --allow-principal or --deny-principal, as in --allow-principal User:alice")
     rules = [
@@ -157,6 +192,16 @@ def rules_of(resources: Resources, people: People, operations: Sequence[str], ro
     return rules
 
 
+def _check_host(host: str, option: str) -> None:
+    """Refuse what no client comes from: names are not looked up, and networks are not known."""
+    try:
+        if host != WILDCARD:
+            ip_address(host)
+    except ValueError:
+        message = f"{host!r} is no address; give one as the broker sees it, such as 10.0.0.7, or leave it out for any"
+        raise typer.BadParameter(message, param_hint=option) from None
+
+
 def filters_of(
     resources: Resources, people: People, operations: Sequence[str], roles: Roles, *, principals: Sequence[str] = ()
 ) -> list[ACLFilter]:
@@ -164,6 +209,10 @@ def filters_of(
     by_role = roles.operations(resources)
     persons: list[tuple[str | None, str | None, ACLPermissionType]] = [*people.each()]
     persons += [(principal, None, ACLPermissionType.ANY) for principal in principals]
+    for principal, _, _ in persons:
+        # There is no rule of such a principal, and nobody would notice.
+        if principal is not None and ":" not in principal:
+            raise typer.BadParameter(f"principal {principal!r}: write it with its kind, as in User:{principal}")
     return [
         ACLFilter(principal, host, operation, permission, pattern)
         for pattern in resources.filters()

@@ -4,19 +4,9 @@ from typing import Annotated
 
 import typer
 
-from ottla.cli.output import (
-    DEFAULT_BOOTSTRAP,
-    DEFAULT_TIMEOUT_MS,
-    Bootstrap,
-    Json,
-    TimeoutMs,
-    parse_settings,
-    print_json,
-    print_table,
-    say,
-    with_admin,
-)
-from ottla.client.admin import Admin, ConfigEntry, ConfigResource, ConfigResourceType
+from ottla.cli.access import Need, on_cluster, on_topics
+from ottla.cli.output import Json, Where, parse_settings, print_json, print_table, say, with_admin
+from ottla.client.admin import ACLOperation, Admin, ConfigEntry, ConfigResource, ConfigResourceType
 
 app = typer.Typer(help="Describe, set and delete configs of topics and brokers.", no_args_is_help=True)
 
@@ -32,8 +22,8 @@ def describe(
     broker: Broker = None,
     every: Annotated[bool, typer.Option("--all", "-a", help="Defaults too.")] = False,
     as_json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
+    *,
+    where: Where,
 ) -> None:
     """Show configs with their values and where these come from."""
     resource = _resource(topic, broker)
@@ -47,7 +37,7 @@ def describe(
             rows = [(entry.name, _value(entry), _source(entry), entry.documentation) for entry in shown]
             print_table(["config", "value", "source", "meaning"], rows)
 
-    with_admin(bootstrap, timeout_ms, work)
+    with_admin(where, work, _need(ACLOperation.DESCRIBE_CONFIGS, resource))
 
 
 @app.command("set")
@@ -55,11 +45,11 @@ def set_configs(
     settings: Annotated[list[str], typer.Argument(metavar="NAME=VALUE...")],
     topic: Topic = None,
     broker: Broker = None,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
+    *,
+    where: Where,
 ) -> None:
     """Set configs. Those that are not named stay as they are."""
-    _alter(_resource(topic, broker), dict(parse_settings(settings, "NAME=VALUE")), bootstrap, timeout_ms)
+    _alter(_resource(topic, broker), dict(parse_settings(settings, "NAME=VALUE")), where)
 
 
 @app.command("delete")
@@ -67,19 +57,19 @@ def delete_configs(
     names: Annotated[list[str], typer.Argument(metavar="NAME...")],
     topic: Topic = None,
     broker: Broker = None,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
+    *,
+    where: Where,
 ) -> None:
     """Put configs back to their defaults."""
-    _alter(_resource(topic, broker), dict.fromkeys(names), bootstrap, timeout_ms)
+    _alter(_resource(topic, broker), dict.fromkeys(names), where)
 
 
-def _alter(resource: ConfigResource, changes: dict[str, str | None], bootstrap: str, timeout_ms: int) -> None:
+def _alter(resource: ConfigResource, changes: dict[str, str | None], where: Where) -> None:
     async def work(admin: Admin) -> None:
         await admin.alter_configs([ConfigResource(resource.resource_type, resource.name, changes)])
         say(f"altered {', '.join(changes)} of {resource.resource_type.name.lower()} {resource.name or 'default'}")
 
-    with_admin(bootstrap, timeout_ms, work)
+    with_admin(where, work, _need(ACLOperation.ALTER_CONFIGS, resource))
 
 
 def _resource(topic: str | None, broker: str | None) -> ConfigResource:
@@ -91,6 +81,11 @@ def _resource(topic: str | None, broker: str | None) -> ConfigResource:
     if broker != "all" and not broker.isdecimal():
         raise typer.BadParameter(f"{broker!r} is no broker id; give a number, or `all`", param_hint="--broker")
     return ConfigResource(ConfigResourceType.BROKER, "" if broker == "all" else broker)
+
+
+def _need(operation: ACLOperation, resource: ConfigResource) -> Need:
+    of_topic = resource.resource_type is ConfigResourceType.TOPIC
+    return on_topics(operation, [resource.name]) if of_topic else on_cluster(operation)
 
 
 def _as_json(entry: ConfigEntry) -> dict[str, object]:

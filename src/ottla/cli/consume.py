@@ -5,11 +5,13 @@ from typing import Annotated, NamedTuple
 
 import typer
 
+from ottla.cli.access import on_topics
 from ottla.cli.formats import Writer, json_writer, text_writer
-from ottla.cli.output import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT_MS, Bootstrap, TimeoutMs, with_consumer, write_all
+from ottla.cli.output import Where, with_consumer, write_all
 from ottla.client.consumer import Consumer
 from ottla.client.offsets import EARLIEST, LATEST
 from ottla.client.types import ConsumerRecord, TopicPartition
+from ottla.cluster.acl import ACLOperation
 from ottla.wire.errors import ErrorCode, KafkaError
 
 WAIT_MS = 200
@@ -70,8 +72,8 @@ def consume(
         ),
     ] = "%s\\n",
     as_json: Annotated[bool, typer.Option("--json", "-J", help="One JSON object per line.")] = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
+    *,
+    where: Where,
 ) -> None:
     """Print the records of a topic."""
     begin = parse_start(start)
@@ -89,7 +91,7 @@ def consume(
             consumer.seek(partition, offset)
         await _print_records(consumer, ends, count, write)
 
-    with_consumer(bootstrap, timeout_ms, work)
+    with_consumer(where, work, on_topics(ACLOperation.READ, [topic]))
 
 
 async def _partitions(consumer: Consumer, topic: str, chosen: list[int] | None) -> list[TopicPartition]:

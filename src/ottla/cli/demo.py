@@ -15,7 +15,7 @@ from ottla.cli.demo_formats import show_formats
 from ottla.cli.demo_orders import Orders
 from ottla.cli.demo_spark import PIPELINE, PipelineFailedError, run_pipeline, why_not
 from ottla.cli.demo_telling import Teller
-from ottla.cli.output import FAILED, complain
+from ottla.cli.ending import FAILED, complain
 from ottla.native import PURE_PYTHON
 from ottla.record.kernels import COMPILED
 

@@ -5,24 +5,13 @@ from typing import Annotated
 import typer
 
 from ottla.cli import group_show, group_watch
+from ottla.cli.access import on_groups, on_topics
+from ottla.cli.ending import FAILED, complain
 from ottla.cli.group_options import STATES, TYPES, Names, Topics, one_of
 from ottla.cli.group_places import find_partitions, parse_topic
 from ottla.cli.group_reset import reset
-from ottla.cli.output import (
-    DEFAULT_BOOTSTRAP,
-    DEFAULT_TIMEOUT_MS,
-    FAILED,
-    Bootstrap,
-    Json,
-    TimeoutMs,
-    complain,
-    make_console,
-    print_json,
-    print_table,
-    say,
-    with_admin,
-)
-from ottla.client.admin import Admin
+from ottla.cli.output import Json, Where, make_console, print_json, print_table, say, with_admin
+from ottla.client.admin import ACLOperation, Admin
 from ottla.ports import SystemClock
 from ottla.wire.errors import ErrorCode, KafkaError
 
@@ -47,8 +36,8 @@ def list_groups(
         ),
     ] = None,
     as_json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
+    *,
+    where: Where,
 ) -> None:
     """List groups."""
 
@@ -63,7 +52,7 @@ def list_groups(
         else:
             print_table(["group", "type", "protocol type", "state"], rows)
 
-    with_admin(bootstrap, timeout_ms, work)
+    with_admin(where, work)
 
 
 @app.command()
@@ -77,8 +66,8 @@ def describe(
         ),
     ] = False,
     as_json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
+    *,
+    where: Where,
 ) -> None:
     """Show how far groups have read, how much is left, and who reads it."""
 
@@ -110,7 +99,7 @@ def describe(
         if looked.missing:
             raise typer.Exit(FAILED)
 
-    with_admin(bootstrap, timeout_ms, work)
+    with_admin(where, work, on_groups(ACLOperation.DESCRIBE, names), on_topics(ACLOperation.DESCRIBE))
 
 
 app.command()(reset)
@@ -121,8 +110,8 @@ def delete(
     names: Names,
     topics: Topics = None,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="A group that does not exist is fine.")] = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
+    *,
+    where: Where,
 ) -> None:
     """Delete groups that have no members; or, with --topic, only their offsets in topics that nobody reads."""
     chosen = [parse_topic(topic) for topic in topics or []]
@@ -141,4 +130,5 @@ def delete(
                     raise
                 say(f"{name} does not exist")
 
-    with_admin(bootstrap, timeout_ms, work)
+    read_topics = on_topics(ACLOperation.READ, [topic for topic, _ in chosen])
+    with_admin(where, work, on_groups(ACLOperation.DELETE, names), read_topics)

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from ottla.cli.access import on_groups, on_topics
+from ottla.cli.ending import fail
 from ottla.cli.group_options import Name, Topics
 from ottla.cli.group_places import (
     NewOffset,
@@ -18,19 +20,8 @@ from ottla.cli.group_places import (
     write_offsets,
 )
 from ottla.cli.group_show import NONE
-from ottla.cli.output import (
-    DEFAULT_BOOTSTRAP,
-    DEFAULT_TIMEOUT_MS,
-    Bootstrap,
-    Json,
-    TimeoutMs,
-    fail,
-    print_json,
-    print_table,
-    say,
-    with_admin,
-)
-from ottla.client.admin import Admin, GroupDescription
+from ottla.cli.output import Json, Where, print_json, print_table, say, with_admin
+from ottla.client.admin import ACLOperation, Admin, GroupDescription
 from ottla.client.offsets import EARLIEST, LATEST
 from ottla.client.types import OffsetAndMetadata, TopicPartition
 from ottla.ports import SystemClock
@@ -78,8 +69,8 @@ def reset(
         bool, typer.Option("--export", help="Only print the offsets as CSV, which --from-file reads.")
     ] = False,
     as_json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
+    *,
+    where: Where,
 ) -> None:
     """Set the offsets of a group that has no members."""
     targets = [
@@ -127,7 +118,8 @@ def reset(
         count = f"{len(offsets)} offset{'' if len(offsets) == 1 else 's'}"
         say(f"would set {count} of {name}" if dry_run else f"set {count} of {name}")
 
-    with_admin(bootstrap, timeout_ms, work)
+    read_topics = on_topics(ACLOperation.READ, [topic for topic, _ in chosen])
+    with_admin(where, work, on_groups(ACLOperation.READ, [name]), read_topics)
 
 
 def _read_file(path: Path) -> dict[TopicPartition, int]:

@@ -1,15 +1,41 @@
 """The `ottla` command and its subcommands."""
 
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_group
 
 from ottla import __version__
-from ottla.cli.commands import register
+
+
+class _Commands(TyperGroup):
+    """The commands here, and those that talk to a cluster: these bring the whole client along, for which a broker
+    should not wait."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """All of them."""
+        return [*super().list_commands(ctx), *_of_clusters().list_commands(ctx)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """One by its name."""
+        return super().get_command(ctx, cmd_name) or _of_clusters().get_command(ctx, cmd_name)
+
+
+@cache
+def _of_clusters() -> Any:
+    from ottla.cli.commands import register
+
+    others = typer.Typer()
+    register(others)
+    return get_group(others)
+
 
 app = typer.Typer(
     name="ottla",
+    cls=_Commands,
     help="A Kafka-compatible event streaming platform in Python.",
     no_args_is_help=True,
     add_completion=False,
@@ -84,6 +110,3 @@ def serve(
         log_format=log_format,
         log_level=log_level.upper(),
     )
-
-
-register(app)

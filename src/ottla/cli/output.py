@@ -1,108 +1,101 @@
-"""What the commands that talk to a cluster share: options, tables, JSON, and how failures end.
-
-Exit codes: 0 fine, 1 failed with a message on stderr, 2 a mistake in the command line, 130 interrupted.
-"""
+"""What the commands that talk to a cluster share: options, tables, JSON, and what becomes of failures."""
 
 import asyncio
 import json
 import os
 import sys
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from typing import Annotated, Any, BinaryIO, NoReturn
+from dataclasses import dataclass
+from typing import Annotated, Any, BinaryIO
 
 import typer
 from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from ottla.cli.security import chosen_security, security_arguments
+from ottla.cli.access import Need, refusal
+from ottla.cli.ending import INTERRUPTED, fail
+from ottla.cli.security import chosen, in_words_of_the_command, security_arguments
 from ottla.client.admin import Admin
-from ottla.client.cluster import Cluster
 from ottla.client.consumer import Consumer
-from ottla.client.options import ClientOptions, parse_bootstrap
+from ottla.client.options import parse_bootstrap
 from ottla.client.producer import Producer
 from ottla.wire.errors import EncodeError, KafkaError, ProtocolError
 
-FAILED, INTERRUPTED = 1, 130
 WIDTH_WITHOUT_TERMINAL = 250
 
-Bootstrap = Annotated[
-    str,
-    typer.Option(
-        "--bootstrap", "-b", envvar="OTTLA_BOOTSTRAP", metavar="HOST:PORT", help="A broker; several with commas."
-    ),
-]
-DEFAULT_BOOTSTRAP = "localhost:9092"
-TimeoutMs = Annotated[int, typer.Option("--timeout-ms", min=1, help="How long to wait for the cluster.")]
-DEFAULT_TIMEOUT_MS = 30_000
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
-def with_cluster(bootstrap: str, timeout_ms: int, work: Callable[[Cluster], Awaitable[None]]) -> None:
-    """Connect, do the work, and leave with the exit code that its outcome calls for."""
+@dataclass(frozen=True)
+class Where:
+    """Options of all commands that talk to a cluster: which one, and how long to wait for it."""
+
+    bootstrap: Annotated[
+        str,
+        typer.Option(
+            "--bootstrap", "-b", envvar="OTTLA_BOOTSTRAP", metavar="HOST:PORT", help="A broker; several with commas."
+        ),
+    ] = "localhost:9092"
+    timeout_ms: Annotated[int, typer.Option("--timeout-ms", min=1, help="How long to wait for the cluster.")] = 30_000
+
+
+def with_admin(where: Where, work: Callable[[Admin], Awaitable[None]], *needs: Need) -> None:
+    """Connect, do the work, and leave with the exit code that its outcome calls for.
+
+    `needs` are what whoever runs the command has to be allowed to do, for what is said if he is not.
+    """
 
     async def connected() -> None:
-        options = ClientOptions(bootstrap_servers=bootstrap, request_timeout_ms=timeout_ms, security=chosen_security())
-        async with Cluster(options) as cluster:
-            await work(cluster)
-
-    _finish(bootstrap, connected)
-
-
-def with_admin(bootstrap: str, timeout_ms: int, work: Callable[[Admin], Awaitable[None]]) -> None:
-    """The same with an admin client."""
-
-    async def connected() -> None:
-        async with Admin(bootstrap, request_timeout_ms=timeout_ms, **security_arguments()) as admin:
+        async with Admin(where.bootstrap, request_timeout_ms=where.timeout_ms, **security_arguments()) as admin:
             await work(admin)
 
-    _finish(bootstrap, connected)
+    _finish(where, connected, needs)
 
 
-def with_consumer(bootstrap: str, timeout_ms: int, work: Callable[[Consumer], Awaitable[None]]) -> None:
+def with_consumer(where: Where, work: Callable[[Consumer], Awaitable[None]], *needs: Need) -> None:
     """The same with a consumer that has no group, creates no topic, and begins where it is told."""
 
     async def connected() -> None:
         async with Consumer(
-            bootstrap_servers=bootstrap,
-            request_timeout_ms=timeout_ms,
+            bootstrap_servers=where.bootstrap,
+            request_timeout_ms=where.timeout_ms,
             auto_offset_reset="none",
             allow_auto_create_topics=False,
             **security_arguments(),
         ) as consumer:
             await work(consumer)
 
-    _finish(bootstrap, connected)
+    _finish(where, connected, needs)
 
 
-def with_producer(bootstrap: str, timeout_ms: int, work: Callable[[Producer], Awaitable[None]], **options: Any) -> None:
+def with_producer(where: Where, work: Callable[[Producer], Awaitable[None]], *needs: Need, **options: Any) -> None:
     """The same with a producer; what it was given is sent before it ends."""
 
     async def connected() -> None:
         async with Producer(
-            bootstrap_servers=bootstrap,
-            request_timeout_ms=timeout_ms,
-            max_block_ms=timeout_ms,
-            delivery_timeout_ms=timeout_ms,
+            bootstrap_servers=where.bootstrap,
+            request_timeout_ms=where.timeout_ms,
+            max_block_ms=where.timeout_ms,
+            delivery_timeout_ms=where.timeout_ms,
             **security_arguments(),
             **options,
         ) as producer:
             await work(producer)
 
-    _finish(bootstrap, connected)
+    _finish(where, connected, needs)
 
 
-def _finish(bootstrap: str, story: Callable[[], Awaitable[None]]) -> None:
+def _finish(where: Where, story: Callable[[], Awaitable[None]], needs: Sequence[Need]) -> None:
     try:
-        parse_bootstrap(bootstrap)
+        parse_bootstrap(where.bootstrap)
     except ValueError as error:
-        raise typer.BadParameter(str(error), param_hint="--bootstrap") from None
+        raise typer.BadParameter(in_words_of_the_command(str(error)), param_hint="--bootstrap") from None
     try:
         _run(story)
         sys.stdout.flush()
     except KafkaError as error:
-        # Not with the advice of `str(error)`, which is for those who write programs.
-        fail(f"{error.code.name}: {error.message}")
+        fail(told(error, *needs))
     except (ProtocolError, EncodeError) as error:
         fail(str(error))
     except KeyboardInterrupt:
@@ -125,15 +118,15 @@ def _run(story: Callable[[], Awaitable[None]]) -> None:
         uvloop.run(main())
 
 
-def fail(message: str) -> NoReturn:
-    """Say on stderr what went wrong and leave with code 1."""
-    complain(message)
-    raise typer.Exit(FAILED)
-
-
-def complain(message: str) -> None:
-    """Say on stderr what went wrong, and go on."""
-    typer.echo(f"error: {message}", err=True)
+def told(error: KafkaError, *needs: Need) -> str:
+    """An error in the words of the command that runs."""
+    refused = refusal(error, needs, chosen().security)
+    if refused is not None:
+        return refused
+    # Not with the advice of `str(error)`, which is for those who write programs. What has no code on the wire says so
+    # by being its message alone.
+    code = "" if str(error) == error.message else f"{error.code.name}: "
+    return in_words_of_the_command(f"{code}{error.message}")
 
 
 def say(message: str) -> None:

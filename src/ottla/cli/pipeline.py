@@ -17,7 +17,11 @@ from rich.console import Console
 from rich.live import Live
 from rich.table import Table
 
-from ottla.cli.output import FAILED, INTERRUPTED, Json, complain, fail, make_table, parse_settings, print_json, say
+from ottla.cli.access import on_topics, refusal
+from ottla.cli.ending import FAILED, INTERRUPTED, complain, fail
+from ottla.cli.output import Json, make_table, parse_settings, print_json, say
+from ottla.client.java_security import in_java_words
+from ottla.cluster.acl import ACLOperation
 from ottla.wire.errors import KafkaError
 
 if TYPE_CHECKING:
@@ -77,7 +81,7 @@ def run(
     try:
         _run(spec, master, available_now=available_now, as_json=json)
     except (KafkaError, PipelineError, ValueError) as error:
-        fail(str(error))
+        fail(in_java_words(str(error), "kafka."))
     except (ConnectionError, Py4JNetworkError):
         fail(
             "Spark's Java process is gone: it was killed, or the machine had no memory left for it. "
@@ -98,11 +102,23 @@ def _load(file: Path, settings: list[str] | None) -> "PipelineSpec":
         fail(f"{file}: {error}")
 
 
+def _refusal(spec: "PipelineSpec", error: KafkaError) -> str | None:
+    """What to say to somebody who may not read the topics; None if it is something else."""
+    from ottla.spark.options import SourceOptions
+
+    security = SourceOptions.parse(spec.source.options, streaming=True).client.security
+    topics = [name.strip() for name in spec.source.options.get("subscribe", "").split(",") if name.strip()]
+    return refusal(error, [on_topics(ACLOperation.READ, topics)], security)
+
+
 def _run(spec: "PipelineSpec", master: str | None, *, available_now: bool, as_json: bool) -> None:
     from ottla.spark.pipeline import run as running
     from ottla.spark.pipeline.spec import AVAILABLE_NOW
 
-    partitions = running.check(spec)
+    try:
+        partitions = running.check(spec)
+    except KafkaError as error:
+        fail(_refusal(spec, error) or in_java_words(str(error), "kafka."))
     # Spark's workers are to be this Python, with the packages that are here.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)

@@ -11,9 +11,12 @@ from typing import Annotated, Any, BinaryIO
 
 import typer
 
+from ottla.cli.access import on_topics
+from ottla.cli.ending import fail
 from ottla.cli.formats import NewRecord, read_json, unescape
-from ottla.cli.output import DEFAULT_BOOTSTRAP, DEFAULT_TIMEOUT_MS, Bootstrap, TimeoutMs, fail, with_producer
+from ottla.cli.output import Where, with_producer
 from ottla.client.producer import Producer
+from ottla.cluster.acl import ACLOperation
 
 CHUNK_BYTES = 1 << 18
 CHUNKS_AHEAD = 4
@@ -62,8 +65,8 @@ def produce(
             "timestamp. No value, or null, is a tombstone; a value that is no string is sent as JSON.",
         ),
     ] = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
+    *,
+    where: Where,
 ) -> None:
     """Send each line of stdin as a record."""
     if from_json and key_separator is not None:
@@ -96,7 +99,8 @@ def produce(
                     await producer.flush()
             await producer.flush()
 
-    with_producer(bootstrap, timeout_ms, work, acks=acks.value, compression_type=compression.value)
+    writing = on_topics(ACLOperation.WRITE, [topic], " (and CREATE if there is no such topic yet)")
+    with_producer(where, work, writing, acks=acks.value, compression_type=compression.value)
 
 
 def _header(text: str) -> tuple[str, bytes | None]:

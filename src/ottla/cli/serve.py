@@ -12,12 +12,12 @@ import typer
 
 from ottla import __version__
 from ottla.broker.server import Server
-from ottla.cli.output import fail
+from ottla.cli.ending import fail
 from ottla.config.broker import BrokerConfig
 from ottla.config.load import load_broker_config
 from ottla.meta.store import StoreError
 from ottla.metrics.logs import LogFormat, write_logs
-from ottla.ports.heap import keep_freed_memory
+from ottla.ports.heap import collect_seldom, keep_freed_memory
 from ottla.wire.errors import KafkaError
 
 
@@ -96,4 +96,5 @@ async def _serve(config: BrokerConfig) -> None:
         where = f"{server.address}{others}, data in {config.data_folder}"
         typer.echo(f"ottla {__version__} ready at {where} ({took_ms:.0f} ms)")
         sys.stdout.flush()
+        collect_seldom()
         await stop.wait()

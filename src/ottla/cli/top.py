@@ -9,17 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from ottla.cli.output import (
-    DEFAULT_BOOTSTRAP,
-    DEFAULT_TIMEOUT_MS,
-    Bootstrap,
-    Json,
-    TimeoutMs,
-    make_console,
-    make_table,
-    print_json,
-    with_admin,
-)
+from ottla.cli.output import Json, Where, make_console, make_table, print_json, with_admin
 from ottla.cli.top_look import ClientLine, GroupLine, Look, Snapshot, TopicLine, compare, look
 from ottla.client.admin import Admin
 from ottla.ports import SystemClock
@@ -50,8 +40,8 @@ def top(
     internal: Annotated[bool, typer.Option("--internal", help="Internal topics too.")] = False,
     once: Annotated[bool, typer.Option("--once", help="Look twice, show what happened in between, and end.")] = False,
     as_json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
+    *,
+    where: Where,
 ) -> None:
     """Watch topics, clients, groups and lag; with --json, one snapshot for programs."""
     clock = SystemClock()
@@ -72,7 +62,7 @@ def top(
         else:
             await _draw(console, look_again, before, now, interval_s)
 
-    with_admin(bootstrap, timeout_ms, work)
+    with_admin(where, work)
 
 
 async def _draw(

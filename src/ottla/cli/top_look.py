@@ -7,6 +7,7 @@ broker knows: that is read from its port for metrics.
 import asyncio
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
+from http.client import HTTPException
 from typing import Any, NamedTuple
 from urllib.error import URLError
 from urllib.request import urlopen
@@ -170,15 +171,15 @@ def _scrape(address: str) -> list[Sample]:
     try:
         with urlopen(url.rstrip("/").removesuffix("/metrics") + "/metrics", timeout=METRICS_TIMEOUT_S) as reply:
             text = reply.read(MOST_METRICS_BYTES).decode()
-    except (URLError, OSError, ValueError) as error:
-        raise KafkaError(
-            ErrorCode.BROKER_NOT_AVAILABLE, f"no metrics from {address}: {getattr(error, 'reason', error)}"
-        ) from error
-    return [
-        Sample(sample.name, sample.labels, sample.value)
-        for family in text_string_to_metric_families(text)
-        for sample in family.samples
-    ]
+        families = list(text_string_to_metric_families(text))
+    except (OSError, HTTPException, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        why = getattr(reason, "strerror", None) or (
+            reason if isinstance(error, URLError) else "what answers there is no port for metrics"
+        )
+        message = f"no metrics from {address}: {why}; give the address that `ottla serve --metrics` was given"
+        raise KafkaError(ErrorCode.NETWORK_EXCEPTION, message) from error
+    return [Sample(sample.name, sample.labels, sample.value) for family in families for sample in family.samples]
 
 
 def compare(before: Look, now: Look) -> Snapshot:

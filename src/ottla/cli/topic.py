@@ -7,19 +7,9 @@ from uuid import UUID
 
 import typer
 
-from ottla.cli.output import (
-    DEFAULT_BOOTSTRAP,
-    DEFAULT_TIMEOUT_MS,
-    Bootstrap,
-    Json,
-    TimeoutMs,
-    parse_settings,
-    print_json,
-    print_table,
-    say,
-    with_admin,
-)
-from ottla.client.admin import Admin, ConfigResource, ConfigSource, NewTopic, TopicDescription
+from ottla.cli.access import on_topics
+from ottla.cli.output import Json, Where, parse_settings, print_json, print_table, say, told, with_admin
+from ottla.client.admin import ACLOperation, Admin, ConfigResource, ConfigSource, NewTopic, TopicDescription
 from ottla.wire.errors import ErrorCode, KafkaError
 
 app = typer.Typer(help="Create, list, describe, alter and delete topics.", no_args_is_help=True)
@@ -42,8 +32,8 @@ def create(
     ] = None,
     config: Configs = None,
     if_not_exists: Annotated[bool, typer.Option("--if-not-exists", help="A topic that exists is fine.")] = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
+    *,
+    where: Where,
 ) -> None:
     """Create topics."""
     configs = parse_settings(config or [], "--config")
@@ -59,15 +49,15 @@ def create(
                     raise
                 say(f"{name} exists")
 
-    with_admin(bootstrap, timeout_ms, work)
+    with_admin(where, work, on_topics(ACLOperation.CREATE, names))
 
 
 @app.command("list")
 def list_topics(
     internal: Annotated[bool, typer.Option("--internal", help="Internal topics too.")] = False,
     as_json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
+    *,
+    where: Where,
 ) -> None:
     """List topics."""
 
@@ -79,15 +69,15 @@ def list_topics(
             rows = [(topic.name, len(topic.partitions), topic.replication_factor) for topic in topics]
             print_table(["topic", "partitions #", "replicas #"], rows)
 
-    with_admin(bootstrap, timeout_ms, work)
+    with_admin(where, work)
 
 
 @app.command()
 def describe(
     names: Names,
     as_json: Json = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
+    *,
+    where: Where,
 ) -> None:
     """Show partitions, replicas and the configs that were set."""
 
@@ -98,7 +88,7 @@ def describe(
             if as_json:
                 shown.append(_summary(topic) | {"configs": configs, "partition_details": _partitions(topic)})
                 continue
-            settings = "  ".join(f"{name}={value}" for name, value in configs.items())
+            settings = "  ".join(f"{name}={value}" for name, value in (configs or {}).items())
             title = f"{topic.name}  id {_id_text(topic.topic_id) or 'none'}"
             rows = [
                 (one["partition"], one["leader"], one["leader_epoch"], *(_ids(one[key]) for key in _REPLICA_KEYS))
@@ -109,7 +99,7 @@ def describe(
         if as_json:
             print_json(shown)
 
-    with_admin(bootstrap, timeout_ms, work)
+    with_admin(where, work, on_topics(ACLOperation.DESCRIBE, names))
 
 
 @app.command()
@@ -123,8 +113,8 @@ def alter(
         list[str] | None,
         typer.Option("--delete-config", metavar="NAME", help="A config to put back to its default; may be repeated."),
     ] = None,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
+    *,
+    where: Where,
 ) -> None:
     """Add partitions, set configs, put configs back to their defaults."""
     changes: dict[str, str | None] = dict(parse_settings(config or [], "--config"))
@@ -139,15 +129,18 @@ def alter(
             await admin.create_partitions({name: partitions})
         say(f"altered {name}")
 
-    with_admin(bootstrap, timeout_ms, work)
+    needs = [on_topics(ACLOperation.ALTER_CONFIGS, [name])] if changes else []
+    if partitions is not None:
+        needs.append(on_topics(ACLOperation.ALTER, [name]))
+    with_admin(where, work, *needs)
 
 
 @app.command()
 def delete(
     names: Names,
     if_exists: Annotated[bool, typer.Option("--if-exists", help="A topic that does not exist is fine.")] = False,
-    bootstrap: Bootstrap = DEFAULT_BOOTSTRAP,
-    timeout_ms: TimeoutMs = DEFAULT_TIMEOUT_MS,
+    *,
+    where: Where,
 ) -> None:
     """Delete topics with all their records."""
 
@@ -161,7 +154,7 @@ def delete(
                     raise
                 say(f"{name} does not exist")
 
-    with_admin(bootstrap, timeout_ms, work)
+    with_admin(where, work, on_topics(ACLOperation.DELETE, names))
 
 
 _REPLICA_KEYS = ("replicas", "isr", "offline_replicas")
@@ -200,11 +193,15 @@ def _ids(nodes: Iterable[int]) -> str:
     return ",".join(map(str, nodes))
 
 
-async def _set_configs(admin: Admin, name: str) -> dict[str, str | None]:
+async def _set_configs(admin: Admin, name: str) -> dict[str, str | None] | None:
+    """The configs that were set; None for somebody who may see the topic, but not its configs."""
     resource = ConfigResource("topic", name)
     try:
         entries = (await admin.describe_configs([resource]))[resource]
     except KafkaError as error:
+        if error.code is ErrorCode.TOPIC_AUTHORIZATION_FAILED:
+            say(f"no configs: {told(error, on_topics(ACLOperation.DESCRIBE_CONFIGS, [name]))}")
+            return None
         # Brokers before 0.11 cannot tell.
         if error.code is not ErrorCode.UNSUPPORTED_VERSION:
             raise

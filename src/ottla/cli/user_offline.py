@@ -7,7 +7,7 @@ from typing import TypeVar
 
 from ottla.broker.server import METADATA_FILE
 from ottla.broker.users import Users
-from ottla.cli.output import fail
+from ottla.cli.ending import fail
 from ottla.cluster.credential import ScramMechanism
 from ottla.meta.catalog import Catalog
 from ottla.meta.credentials import UserCredentials
@@ -27,7 +27,7 @@ def add(folder: Path, name: str, password: str, mechanisms: list[ScramMechanism]
     async def work(users: Users) -> None:
         await users.alter(name, lambda before: {**before, **added})
 
-    _with_users(folder, work)
+    _with_users(folder, work, make=True)
 
 
 def described(folder: Path) -> dict[str, dict[ScramMechanism, int]]:
@@ -59,7 +59,10 @@ def delete(folder: Path, name: str, mechanisms: list[ScramMechanism]) -> None:
     _with_users(folder, work)
 
 
-def _with_users(folder: Path, work: Callable[[Users], Awaitable[T]]) -> T:
+def _with_users(folder: Path, work: Callable[[Users], Awaitable[T]], *, make: bool = False) -> T:
+    """Work on the users in a folder; `make` it where no broker has been yet."""
+    if not make and not (folder / METADATA_FILE).exists():
+        fail(f"{folder} is no data folder of a broker: there is no {METADATA_FILE} in it; name another with --data")
     try:
         disk = SystemDisk(str(folder))
         disk.lock()

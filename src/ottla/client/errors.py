@@ -12,16 +12,23 @@ TOPIC_ALREADY_EXISTS: topic 'orders'; choose another name, or use the one that i
 
 from collections.abc import Callable, Hashable, Mapping
 
-from ottla.client.broker_errors import (
-    BrokerError,
+from ottla.client.broker_errors.administration import (
     BrokerNotAvailableError,
-    ClusterAuthorizationFailedError,
-    CorruptRecordError,
     DuplicateResourceError,
+    InvalidConfigError,
+    InvalidPartitionsError,
+    InvalidReplicationFactorError,
+    InvalidRequestError,
+    InvalidTopicError,
+    NotControllerError,
+    PolicyViolationError,
+    ResourceNotFoundError,
+    TopicAlreadyExistsError,
+)
+from ottla.client.broker_errors.base import BrokerError
+from ottla.client.broker_errors.groups import (
     FencedInstanceIdError,
-    FencedLeaderEpochError,
     FencedMemberEpochError,
-    GroupAuthorizationFailedError,
     GroupCoordinatorNotAvailableError,
     GroupIdNotFoundError,
     GroupLoadInProgressError,
@@ -29,48 +36,47 @@ from ottla.client.broker_errors import (
     GroupSubscribedToTopicError,
     IllegalGenerationError,
     InconsistentGroupProtocolError,
-    InvalidConfigError,
     InvalidGroupIdError,
-    InvalidPartitionsError,
+    InvalidRegularExpressionError,
+    InvalidSessionTimeoutError,
+    MemberIdRequiredError,
+    NonEmptyGroupError,
+    NotCoordinatorForGroupError,
+    RebalanceInProgressError,
+    StaleMemberEpochError,
+    UnknownMemberIdError,
+    UnreleasedInstanceIdError,
+    UnstableOffsetCommitError,
+    UnsupportedAssignorError,
+)
+from ottla.client.broker_errors.records import (
+    CorruptRecordError,
+    FencedLeaderEpochError,
     InvalidProducerEpochError,
     InvalidRecordError,
-    InvalidRegularExpressionError,
-    InvalidReplicationFactorError,
-    InvalidRequestError,
     InvalidRequiredAcksError,
-    InvalidSessionTimeoutError,
     InvalidTimestampError,
-    InvalidTopicError,
     KafkaStorageError,
     LeaderNotAvailableError,
-    MemberIdRequiredError,
     MessageSizeTooLargeError,
-    NonEmptyGroupError,
-    NotControllerError,
-    NotCoordinatorForGroupError,
     NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
     NotLeaderForPartitionError,
     OffsetOutOfRangeError,
     OutOfOrderSequenceNumberError,
-    PolicyViolationError,
     ProducerFencedError,
-    RebalanceInProgressError,
     RecordListTooLargeError,
-    ResourceNotFoundError,
-    StaleMemberEpochError,
-    ThrottlingQuotaExceededError,
-    TopicAlreadyExistsError,
-    TopicAuthorizationFailedError,
-    UnacceptableCredentialError,
-    UnknownMemberIdError,
     UnknownProducerIdError,
     UnknownTopicOrPartitionError,
-    UnreleasedInstanceIdError,
-    UnstableOffsetCommitError,
-    UnsupportedAssignorError,
     UnsupportedCompressionTypeError,
     UnsupportedForMessageFormatError,
+)
+from ottla.client.broker_errors.security import (
+    ClusterAuthorizationFailedError,
+    GroupAuthorizationFailedError,
+    ThrottlingQuotaExceededError,
+    TopicAuthorizationFailedError,
+    UnacceptableCredentialError,
 )
 from ottla.client.types import TopicPartition
 from ottla.net import (
@@ -316,8 +322,10 @@ class SeveralFailedError(KafkaError):
 
     def __init__(self, failures: Mapping[Hashable, KafkaError]) -> None:
         errors = list(failures.values())
-        listed = "; ".join(f"{error.code.name}: {error.message}" for error in errors[:LISTED_FAILURES])
-        more = f"; and {len(errors) - LISTED_FAILURES} more" if len(errors) > LISTED_FAILURES else ""
+        # What holds for all of them, as that a broker has no rules of access, is said once.
+        said = list(dict.fromkeys(f"{error.code.name}: {error.message}" for error in errors))
+        listed = "; ".join(said[:LISTED_FAILURES])
+        more = f"; and {len(said) - LISTED_FAILURES} more" if len(said) > LISTED_FAILURES else ""
         super().__init__(errors[0].code, f"{len(errors)} failed: {listed}{more}")
         self.failures: dict[Hashable, KafkaError] = dict(failures)
         """Why each failed, by what it was asked for: the name of a topic or group, a partition, a config resource."""

@@ -1,5 +1,6 @@
 """Security as the Java client's options have it, for Spark and for files that Kafka's own commands read."""
 
+import re
 from collections.abc import Mapping
 
 from ottla.client.oauth import ClientCredentials
@@ -7,6 +8,46 @@ from ottla.config.jaas import JaasLogin, parse_jaas
 from ottla.config.tls import CONVERT
 from ottla.net.security import MECHANISMS, PROTOCOLS, Security, SecurityOptions
 from ottla.net.tls import openssl_name
+
+JAVA_NAMES = {
+    "security_protocol": "security.protocol",
+    "ssl_check_hostname=False": "ssl.endpoint.identification.algorithm to nothing",
+    "ssl_check_hostname": "ssl.endpoint.identification.algorithm",
+    "ssl_cafile": "ssl.truststore.location",
+    "ssl_certfile": "ssl.keystore.location",
+    "ssl_keyfile": "ssl.keystore.key",
+    "ssl_password": "ssl.key.password",
+    "ssl_crlfile": "ssl.crl.location",
+    "ssl_ciphers": "ssl.cipher.suites",
+    "sasl_mechanism": "sasl.mechanism",
+    "sasl_plain_username": "username in sasl.jaas.config",
+    "sasl_plain_password": "password in sasl.jaas.config",
+    "sasl_oauth_token_provider": "sasl.oauthbearer.token.endpoint.url",
+}
+"""What the options of `Security` are called in Java, the longer of those that begin alike first."""
+
+
+def in_other_words(message: str, names: Mapping[str, str]) -> str:
+    """A message in which options are called by other names. What is quoted is somebody's value, and stays.
+
+    >>> in_other_words("ssl_cafile: 'ssl_cafile' cannot be read", {"ssl_cafile": "--ca"})
+    "--ca: 'ssl_cafile' cannot be read"
+    """
+    pattern = "|".join(map(re.escape, names))
+    return re.sub(rf"(?<!['\w])(?:{pattern})(?!['\w])", lambda found: names[found[0]], message)
+
+
+def in_java_words(message: str, prefix: str = "") -> str:
+    """A message in which the options of `Security` are called as in Java, with `prefix` before them.
+
+    >>> in_java_words("set ssl_cafile, or sasl_plain_password", "kafka.")
+    'set kafka.ssl.truststore.location, or password in kafka.sasl.jaas.config'
+    """
+    names = {
+        ours: " ".join(prefix + word if "." in word else word for word in theirs.split(" "))
+        for ours, theirs in JAVA_NAMES.items()
+    }
+    return in_other_words(message, names)
 
 
 def java_security(properties: Mapping[str, str], prefix: str = "") -> Security:
@@ -36,7 +77,7 @@ def java_security(properties: Mapping[str, str], prefix: str = "") -> Security:
     try:
         return Security(**options)
     except ValueError as error:
-        raise ValueError(f"options {prefix}ssl.* and {prefix}sasl.*: {error}") from None
+        raise ValueError(f"option {in_java_words(str(error), prefix)}") from None
 
 
 def _tls_options(properties: Mapping[str, str], prefix: str) -> SecurityOptions:

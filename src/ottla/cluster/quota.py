@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterable, Mapping
 from ipaddress import ip_address
 
+from ottla.config.address import plain_host
 from ottla.wire.errors import ErrorCode, KafkaError
 
 USER, CLIENT_ID, IP = "user", "client-id", "ip"
@@ -38,7 +39,8 @@ def quota_entity(parts: Iterable[tuple[str, str | None]]) -> QuotaEntity:
     found = tuple(sorted(parts, key=lambda part: part[0]))
     types = [kind for kind, _ in found]
     if types not in ([USER], [CLIENT_ID], [CLIENT_ID, USER], [IP]):
-        raise _invalid(f"a quota is for a user, a client-id, both, or an ip, and not for {types}")
+        together = " and ".join(types)
+        raise _invalid(f"a quota is for a user, a client-id, both, or an ip, and not for {together or 'nobody'}")
     for kind, name in found:
         if name is not None and not 0 < len(name) <= LONGEST_NAME:
             raise _invalid(f"the name of a {kind} has 1 to {LONGEST_NAME} characters, and not {len(name)}")
@@ -47,6 +49,8 @@ def quota_entity(parts: Iterable[tuple[str, str | None]]) -> QuotaEntity:
             ip_address(address)
         except ValueError:
             raise _invalid(f"{address!r} is no address; write one such as 10.0.0.7") from None
+        # In the form that sockets give it: in another it would fit nobody.
+        return ((IP, plain_host(address)),)
     return found
 
 
@@ -54,7 +58,8 @@ def check_quota(entity: QuotaEntity, key: str, value: float) -> None:
     """INVALID_REQUEST if such an entity has no such limit, or not of that size."""
     keys = OF_ADDRESSES if entity[0][0] == IP else OF_CLIENTS
     if key not in keys:
-        raise _invalid(f"there is no quota {key!r} for a {entity[0][0]}; there are {', '.join(keys)}")
+        whom = "an address" if keys is OF_ADDRESSES else "users and client ids"
+        raise _invalid(f"there is no quota {key!r} for {whom}; there is {', '.join(keys)}")
     if not (math.isfinite(value) and value > 0):
         raise _invalid(f"{key} = {value}: a limit is above 0; remove the quota if there is to be none")
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import ClassVar
 
+from ottla.config.address import check_limits
 from ottla.config.check import (
     at_least,
     between,
@@ -120,6 +121,12 @@ class BrokerConfig(TlsConfigs):
     max_connections: int = option(INT, LARGEST_INT, "Connections open at one time.", at_least(0), dynamic=True)
     max_connections_per_ip: int = option(
         INT, LARGEST_INT, "Connections open at one time from one address.", at_least(0), dynamic=True
+    )
+    max_connections_per_ip_overrides: tuple[str, ...] = option(
+        LIST, (), "The same for single addresses, as ADDRESS:NUMBER.", check_limits, dynamic=True
+    )
+    max_connection_creation_rate: int = option(
+        INT, LARGEST_INT, "Connections a second that are accepted from all addresses.", at_least(0), dynamic=True
     )
     connections_max_idle_ms: int = option(LONG, 600_000, "A connection without a request for so long is closed.")
     socket_request_max_bytes: int = option(

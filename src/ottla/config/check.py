@@ -41,8 +41,13 @@ def one_of(*allowed: Value) -> Check:
 
     >>> one_of("CreateTime", "LogAppendTime")("createtime")
     'must be one of CreateTime, LogAppendTime'
+    >>> one_of("", "ottla")("mine")
+    'must be ottla, or empty'
     """
-    complaint = f"must be one of {', '.join(map(str, allowed))}" if len(allowed) > 1 else f"must be {allowed[0]}"
+    named = [str(one) for one in allowed if one != ""]
+    complaint = f"must be one of {', '.join(named)}" if len(named) > 1 else f"must be {named[0]}"
+    if len(named) < len(allowed):
+        complaint += ", or empty"
 
     def check(value: Value) -> str | None:
         return None if value in allowed else complaint

@@ -28,13 +28,12 @@ class Appended(NamedTuple):
         return cls(batch.first_offset, batch.last_offset, stamped, duplicate=True)
 
 
-def check_fits(batch: Batch, config: TopicConfig) -> None:
-    """RECORD_LIST_TOO_LARGE if a batch is too large for any segment."""
-    if batch.size > config.segment_bytes:
-        raise KafkaError(
-            ErrorCode.RECORD_LIST_TOO_LARGE,
-            f"a batch of {batch.size} bytes does not fit in a segment; segment.bytes is {config.segment_bytes}",
-        )
+def too_large(batch: Batch, config: TopicConfig) -> KafkaError:
+    """What is said of a batch that is too large for any segment."""
+    return KafkaError(
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        f"a batch of {batch.size} bytes does not fit in a segment; segment.bytes is {config.segment_bytes}",
+    )
 
 
 def append_marker(segment: Segment, batch: Batch, abort: AbortedTransaction | None, config: TopicConfig) -> None:

@@ -38,8 +38,7 @@ class OpenFiles:
 
     def get_open(self, name: str) -> File | None:
         """The file if it is open already."""
-        with self._lock:
-            return self._files.get(name)
+        return self._files.get(name)
 
     def create(self, name: str) -> File:
         """The same, made if it is not there."""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Lock
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ottla.wire.errors import KafkaError
 
@@ -37,13 +37,13 @@ class Guard:
             finally:
                 self._version += 1
 
-    def look(self, look: Callable[[], T]) -> T:
+    def look(self, look: Callable[..., T], *arguments: Any) -> T:
         """What a look at files gives, between changes."""
         while True:
             version = self._version
             if version % 2 == 0:
                 try:
-                    found = look()
+                    found = look(*arguments)
                 except (KafkaError, OSError):
                     if version == self._version:
                         raise

@@ -10,7 +10,7 @@ from typing import Self
 from ottla.config.topic import TopicConfig
 from ottla.log import times
 from ottla.log.aborted import AbortedTransaction
-from ottla.log.append import Appended, append_marker, check_fits
+from ottla.log.append import Appended, append_marker, too_large
 from ottla.log.chain import Chain
 from ottla.log.epochs import Epochs
 from ottla.log.files import OpenFiles
@@ -208,8 +208,8 @@ class Log:
         log is as before.
         """
         config = self.config
-        if not of_any_size:
-            check_fits(batch, config)
+        if not of_any_size and batch.size > config.segment_bytes:
+            raise too_large(batch, config)
         if batch.producer_id >= 0 and not batch.control:
             duplicate = self.producers.check(batch)
             if duplicate is not None:
@@ -236,19 +236,20 @@ class Log:
     def _append(self, batch: Batch, now_ms: int) -> bool:
         self._syncer.check()
         # All that may fail comes before the write, or with it.
+        config = self.config
         epochs = self._epochs or self.epochs
         producers = self.producers if batch.producer_id >= 0 else None
         marker = marker_of(batch) if batch.control else None
         segment, rolled = self._chain.segments[-1], False
         try:
-            if segment.must_roll(batch, self.config, now_ms):
+            if segment.must_roll(batch, config, now_ms):
                 far = batch.last_offset - self.end_offset > LARGEST_RELATIVE_OFFSET
                 self._roll(batch.base_offset if far else self.end_offset)
                 segment, rolled = self._chain.segments[-1], True
             if producers is not None and marker is not None:
-                append_marker(segment, batch, abort_of(producers, batch, marker), self.config)
+                append_marker(segment, batch, abort_of(producers, batch, marker), config)
             else:
-                segment.append(batch, self.config.index_interval_bytes)
+                segment.append(batch, config.index_interval_bytes)
         except OSError as error:
             raise self._refused(error) from error
         epochs.assign(batch.leader_epoch, batch.base_offset)
@@ -292,7 +293,7 @@ class Log:
         They are cut at `max_bytes`, which may be inside a batch; the first comes whole with `minimum_one`. They are all
         from one segment. Without `wait`, WouldWaitError if the place must be looked up on the disk.
         """
-        return self._chain.guard.look(lambda: self._read(offset, max_bytes, end, minimum_one, wait))
+        return self._chain.guard.look(self._read, offset, max_bytes, end, minimum_one, wait)
 
     def _read(self, offset: int, max_bytes: int, end: int, minimum_one: bool, wait: bool) -> FileSlice | None:
         # The tail before the segments: one that has grown since can do no harm, one that is of a later segment could.
@@ -301,7 +302,8 @@ class Log:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} is not between {self.start_offset} and {tail[0]}"
             )
-        end = min(end, tail[0])
+        if end > tail[0]:
+            end = tail[0]
         if offset >= end:
             return None
         return slice_from(self._chain.segments, tail, offset, max_bytes, end=end, minimum_one=minimum_one, wait=wait)
@@ -441,6 +443,9 @@ class Log:
     def delete(self) -> str:
         """Give the folder a name that says it is to go, which waits for nothing; the name, to be removed at leisure."""
         self._syncer.failure = f"{self.folder} was deleted"
+        # Nor may a flush that is under way write any in a log that is made anew under this name.
+        for segment in self._chain.segments:
+            segment.forget_unwritten()
         name = deleted_name(self.folder, self.topic_id or bytes(16))
         self._disk.rename(self.folder, name)
         self._files.forget_folder(self.folder)

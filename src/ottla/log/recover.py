@@ -290,8 +290,6 @@ class Recoverer:
         interval = self._config.index_interval_bytes
         end_offset = max(end_offset, segment.base_offset)
         start = self._scan_start(segment, recovery_point)
-        indexed = segment.offsets.count
-        missing = segment.size > interval and not self._disk.exists(segment.offsets.name)
         try:
             for position, batch in whole_batches(segment.file(), start, segment.size):
                 self._check_batch(batch, position, segment, end_offset, recovery_point)
@@ -304,8 +302,6 @@ class Recoverer:
             if end_offset < recovery_point:
                 self.report.cuts.append(f"offsets {end_offset} to {recovery_point - 1} had been synced, and are lost")
             return False, end_offset
-        if missing and segment.offsets.count > indexed:
-            self.report.rebuilt.append(f"{segment.offsets.name} is missing")
         return True, end_offset
 
     def _check_batch(self, batch: Batch, position: int, segment: Segment, end_offset: int, recovery_point: int) -> None:

@@ -1,7 +1,7 @@
 """Finding batches by offset among the segments of a log."""
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from operator import attrgetter
 
 from ottla.log.aborted import AbortedTransaction
@@ -11,11 +11,18 @@ from ottla.ports import FileSlice
 _base_offset = attrgetter("base_offset")
 
 
-def segments_from(segments: Sequence[Segment], offset: int) -> Iterator[tuple[Segment, int | None]]:
-    """The segment that can hold an offset and those after it, each with the base offset of the next."""
-    first = max(0, bisect_right(segments, offset, key=_base_offset) - 1)
-    for number in range(first, len(segments)):
-        yield segments[number], segments[number + 1].base_offset if number + 1 < len(segments) else None
+def place_of(segments: Sequence[Segment], offset: int) -> int:
+    """The number of the segment that can hold an offset."""
+    last = len(segments) - 1
+    # Most readers are in the last one.
+    if offset >= segments[last].base_offset:
+        return last
+    return max(0, bisect_right(segments, offset, key=_base_offset) - 1)
+
+
+def segments_from(segments: Sequence[Segment], offset: int) -> Sequence[Segment]:
+    """The segment that can hold an offset and those after it."""
+    return segments[place_of(segments, offset) :]
 
 
 def slice_from(
@@ -33,17 +40,21 @@ def slice_from(
     `tail` is the end offset of the log and the size of its last segment at one moment.
     """
     tail_offset, tail_size = tail
-    for segment, next_base in segments_from(segments, offset):
-        size = tail_size if next_base is None else segment.size
+    last = len(segments) - 1
+    for number in range(place_of(segments, offset), last + 1):
+        segment = segments[number]
+        size = tail_size if number == last else segment.size
         header = segment.find(offset, size, wait=wait)
         if header is None:
             continue
         if header.last_offset >= end:
             return None
-        if end < (tail_offset if next_base is None else next_base):
+        if end < tail_offset and (number == last or end < segments[number + 1].base_offset):
             beyond = segment.find(end, size, wait=wait)
             size = size if beyond is None else beyond.position
-        length = min(size - header.position, max(max_bytes, header.size if minimum_one else 0))
+        length = size - header.position
+        if length > max_bytes:
+            length = min(length, max(max_bytes, header.size if minimum_one else 0))
         return FileSlice(segment.file(wait=wait), header.position, length) if length > 0 else None
     return None
 
@@ -51,7 +62,7 @@ def slice_from(
 def aborted_between(segments: Sequence[Segment], offset: int, end: int) -> list[AbortedTransaction]:
     """The aborted transactions that a reader from one offset up to another must know of."""
     found = []
-    for segment, _ in segments_from(segments, offset):
+    for segment in segments_from(segments, offset):
         for entry in segment.aborted.entries():
             if entry.first_offset < end and entry.last_offset >= offset:
                 found.append(entry)

@@ -7,7 +7,7 @@ from ottla.config.topic import TopicConfig
 from ottla.log.aborted import AbortedIndex
 from ottla.log.files import OpenFiles
 from ottla.log.index import OFFSET_ENTRY, TIME_ENTRY, SparseIndex
-from ottla.log.walk import LONG_CHUNK, DamagedError, Header, WouldWaitError, find, headers
+from ottla.log.walk import LONG_CHUNK, SHORT_CHUNK, DamagedError, Header, WouldWaitError, find, headers, holder
 from ottla.ports import Disk, File
 from ottla.record.batch import Batch
 
@@ -26,6 +26,13 @@ SUFFIXES: Final = (LOG_SUFFIX, OFFSETS_SUFFIX, TIMES_SUFFIX, ABORTED_SUFFIX)
 
 LARGEST_RELATIVE_OFFSET: Final = 2**31 - 1
 """Indexes hold offsets in 32 bits."""
+
+MOST_UNWRITTEN: Final = 64
+"""Index entries that are kept in memory: to write each by itself would take longer than to write its batch."""
+
+
+LARGE_BATCH: Final = 2 * SHORT_CHUNK
+"""From how many bytes between two index entries on it takes more than one read to go from the first to the second."""
 
 
 def stem_of(folder: str, offset: int) -> str:
@@ -102,19 +109,23 @@ class Segment:
 
     def must_roll(self, batch: Batch, config: TopicConfig, now_ms: int) -> bool:
         """Whether the batch, which is to be the next, belongs into a new segment."""
+        last_relative = batch.last_offset - self.base_offset
         if self.size == 0:
-            return batch.last_offset - self.base_offset > LARGEST_RELATIVE_OFFSET
+            return last_relative > LARGEST_RELATIVE_OFFSET
+        most_bytes = config.segment_index_bytes
         return (
             self.size + batch.size > config.segment_bytes
+            or last_relative > LARGEST_RELATIVE_OFFSET
             or self._waited_ms(batch.max_timestamp, now_ms) > _roll_ms(config) - self.jitter_ms
-            or self.offsets.count >= config.segment_index_bytes // OFFSET_ENTRY.size
-            or self.times.count >= config.segment_index_bytes // TIME_ENTRY.size
-            or batch.last_offset - self.base_offset > LARGEST_RELATIVE_OFFSET
+            or self.offsets.count >= most_bytes // OFFSET_ENTRY.size
+            or self.times.count >= most_bytes // TIME_ENTRY.size
         )
 
     def _waited_ms(self, timestamp: int, now_ms: int) -> int:
         """As in Kafka, age is measured in the batches' own time where they have one."""
-        first = self.first_timestamp()
+        first = self.known_first_timestamp
+        if first is None:
+            first = self.first_timestamp()
         return timestamp - first if first >= 0 else now_ms - self.created_ms
 
     def first_timestamp(self) -> int:
@@ -136,7 +147,7 @@ class Segment:
             self.known_first_timestamp = batch.max_timestamp
         size = batch.size
         self.size = position + size
-        # A full disk can refuse an index entry where it had room for the batch. The next batch brings another.
+        # What is wrong with an index is no reason to refuse a batch that lies in the file. The next one tries again.
         try:  # noqa: SIM105 - `suppress` takes as long as all of the note
             self.note(batch.last_offset, batch.max_timestamp, position, size, index_interval_bytes)
         except OSError:
@@ -154,11 +165,31 @@ class Segment:
             self._note_time()
             self.offsets.append(last_offset - self.base_offset, position)
             self._since_entry = size
+            if self.offsets.unwritten >= MOST_UNWRITTEN:
+                self._write_indexes()
 
     def _note_time(self) -> None:
         last = self.times.last
         if self.max_timestamp > (-1 if last is None else last[0]):
             self.times.append(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
+
+    def _write_indexes(self) -> None:
+        """Write the entries that are in memory only.
+
+        A full disk can refuse them where it had room for the batches. Then they are forgotten: the next batch brings
+        others. All of them, for the promise of `note`.
+        """
+        try:
+            self.times.write_out()
+            self.offsets.write_out()
+        except OSError:
+            self.forget_unwritten()
+
+    def forget_unwritten(self) -> None:
+        """Forget index entries that are in memory only."""
+        # In this order: a batch that comes in between may have a time without an offset, and not the other way round.
+        self.times.forget_unwritten()
+        self.offsets.forget_unwritten()
 
     def reserve(self, disk: Disk, size: int) -> None:
         """Set aside room on the disk for all that the segment is to hold. With OSError its file is gone again."""
@@ -178,11 +209,19 @@ class Segment:
         self.offsets.create()
         self.times.create()
         self._note_time()
+        self.times.write_out()
+        self.offsets.write_out()
 
     def find(self, offset: int, end: int | None = None, *, wait: bool = True) -> Header | None:
         """The first batch that ends at or after the offset, if it begins before the position `end`."""
-        entry = self.offsets.find(offset - self.base_offset, wait=wait)
+        entry, after = self.offsets.neighbours(offset - self.base_offset, wait=wait)
         file, end = self.file(wait=wait), self.size if end is None else end
+        if after is not None and after[1] - (0 if entry is None else entry[1]) > LARGE_BATCH:
+            # Batches this large all have entries, so that most readers are after the one that the next entry names.
+            named = self.base_offset + after[0]
+            held = holder(file, after[1], end, offset, last_offset=named, wait=wait)
+            if held is not None:
+                return held
         if entry is not None:
             try:
                 return find(file, entry[1], end, offset, wait=wait, first_ends_by=self.base_offset + entry[0])
@@ -271,6 +310,7 @@ class Segment:
 
     def sync_indexes(self) -> None:
         """Return when the index entries are on the disk."""
+        self._write_indexes()
         self.offsets.sync()
         self.times.sync()
         self.aborted.sync()

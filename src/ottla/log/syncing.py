@@ -70,7 +70,7 @@ class Syncer:
 
     def secure(self, start_offset: int) -> None:
         """Return when what a log that begins at an offset needs is on the disk."""
-        stays, _ = next(segments_from(self._chain.segments, start_offset))
+        stays = segments_from(self._chain.segments, start_offset)[0]
         with self.turn():
             snapshots.sync(self._disk, self._folder, stays.base_offset)
             self.sync_names()

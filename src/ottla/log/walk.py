@@ -139,6 +139,19 @@ def headers(
         position += header.size
 
 
+def holder(file: File, position: int, end: int, offset: int, *, last_offset: int, wait: bool = True) -> Header | None:
+    """The batch at a position, which is said to end with an offset, if it holds another; None whatever is not so."""
+    if position < 0 or end - position < HEADER_SIZE:
+        return None
+    data = read(file, position, HEADER_SIZE, wait)
+    if len(data) < HEADER_SIZE:
+        return None
+    header = Header(data, 0, position)
+    if header.magic != 2 or not header.base_offset <= offset <= header.last_offset == last_offset:
+        return None
+    return header if HEADER_SIZE <= header.size <= end - position else None
+
+
 def find(
     file: File, position: int, end: int, offset: int, *, wait: bool = True, first_ends_by: int | None = None
 ) -> Header | None:

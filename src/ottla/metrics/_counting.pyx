@@ -1,13 +1,15 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
 """`_counting_twin`, compiled: the same names and the same numbers."""
 
-from ottla.metrics.bounds import BOUNDS_S
+from ottla.metrics.bounds import BOUNDS_S, NOTED_BYTES, NOTED_TOGETHER
 
 cdef enum:
     BOUNDS = 19
+    NOTES = 8
+    LARGE_REPLY = 16384
 
 cdef double bounds[BOUNDS]
-assert len(BOUNDS_S) == BOUNDS
+assert (len(BOUNDS_S), NOTED_TOGETHER, NOTED_BYTES) == (BOUNDS, NOTES, LARGE_REPLY)
 for number in range(BOUNDS):
     bounds[number] = BOUNDS_S[number]
 
@@ -44,22 +46,69 @@ cdef class ApiTally:
 
 
 cdef class Tally:
-    cdef object monotonic_
     cdef list apis_
     cdef object find_paths
+    cdef readonly object monotonic
+    cdef int noted
+    cdef int keys[NOTES]
+    cdef long long sizes[NOTES]
+    cdef long long reply_sizes[NOTES]
+    cdef double times[NOTES]
+    cdef list clients_
+    cdef list responses
 
-    def __init__(self, monotonic, list apis not None, find_paths):
-        self.monotonic_ = monotonic
+    def __init__(self, list apis not None, find_paths, monotonic):
         self.apis_ = apis
         self.find_paths = find_paths
+        self.monotonic = monotonic
+        self.clients_ = [None] * NOTES
+        self.responses = [None] * NOTES
 
-    def answered(
-        self, Py_ssize_t api_key, ClientTally client not None, long long size, response, list reply, double begun
-    ):
-        cdef double took = <double>self.monotonic_() - begun
-        cdef int bucket = 0
+    def answered(self, int api_key, ClientTally client not None, long long size, response, list reply, double begun):
+        cdef double took = self.monotonic() - begun
+        cdef long long reply_size = 0
+        cdef int noted = self.noted
         if not 0 <= api_key < len(self.apis_):
             raise IndexError(api_key)
+        if reply is not None:
+            for buffer in reply:
+                reply_size += len(buffer)
+        self.keys[noted] = api_key
+        self.sizes[noted] = size
+        self.reply_sizes[noted] = reply_size
+        self.times[noted] = took
+        self.clients_[noted] = client
+        self.responses[noted] = response
+        self.noted = noted + 1
+        if self.noted == NOTES or reply_size > LARGE_REPLY:
+            self.add_up()
+
+    def add_up(self):
+        cdef int index, noted = self.noted
+        self.noted = 0
+        for index in range(noted):
+            response = self.responses[index]
+            self.responses[index] = None
+            self.add(
+                self.keys[index],
+                <ClientTally>self.clients_[index],
+                self.sizes[index],
+                response,
+                self.reply_sizes[index],
+                self.times[index],
+            )
+            self.clients_[index] = None
+
+    cdef int add(
+        self,
+        Py_ssize_t api_key,
+        ClientTally client,
+        long long size,
+        object response,
+        long long reply_size,
+        double took,
+    ) except -1:
+        cdef int bucket = 0
         cdef ApiTally api = self.apis_[api_key]
         while bucket < BOUNDS and took > bounds[bucket]:
             bucket += 1
@@ -67,14 +116,14 @@ cdef class Tally:
         api.seconds += took
         client.requests += 1
         client.bytes_in += size
-        if reply is None:
-            return
-        for buffer in reply:
-            client.bytes_out += len(buffer)
+        client.bytes_out += reply_size
+        if response is None:
+            return 0
         if api.paths is None:
             api.paths = self.find_paths(api_key)
         for path in api.paths:
             client.errors += count(response, <tuple>path, 0, api.errors)
+        return 0
 
 
 cdef long long count(object message, tuple path, Py_ssize_t depth, dict counts) except -1:

@@ -37,7 +37,7 @@ Answer = Callable[[str, str], Page | None]
 
 
 class HttpPort:
-    """Answers GET requests on one address until it is closed.
+    """Answers GET and HEAD requests on one address until it is closed.
 
     >>> port = HttpPort("127.0.0.1", 0, lambda path, accept: Page(path.encode()))
     >>> from urllib.request import urlopen
@@ -155,7 +155,11 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("Content-Type", page.content_type)
         self.send_header("Content-Length", str(len(page.body)))
         self.end_headers()
-        self.wfile.write(page.body)
+        if self.command != "HEAD":
+            self.wfile.write(page.body)
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
 
     def log_message(self, format: str, *arguments: Any) -> None:
         log.debug("%s: %s", self.address_string(), format % arguments)

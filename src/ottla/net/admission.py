@@ -1,7 +1,7 @@
 """How many clients may be connected, in all and from one address."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 NO_BOUND = 2**31 - 1
 
@@ -20,8 +20,10 @@ class Admission:
     def __init__(self, limit: int = NO_BOUND, limit_per_host: int = NO_BOUND) -> None:
         self.limit = limit
         self.limit_per_host = limit_per_host
-        self.comes_too_often: Callable[[str], bool] = lambda host: False
-        """Whether clients from an address connect too often; asked once for each that does."""
+        self.limits_of_hosts: Mapping[str, int] = {}
+        """Of addresses that have a limit of their own."""
+        self.too_often: Callable[[str], str | None] = lambda host: None
+        """What to say if clients, or those from an address, connect too often; asked once for each that comes."""
         self._hosts: Counter[str] = Counter()
         self._count = 0
 
@@ -30,10 +32,10 @@ class Admission:
         if self._count >= self.limit:
             return f"{self._count} clients are connected"
         from_there = self._hosts.get(host, 0)
-        if from_there >= self.limit_per_host:
+        if from_there >= self.limits_of_hosts.get(host, self.limit_per_host):
             return f"{from_there} clients are connected from there"
-        if self.comes_too_often(host):
-            return "clients connect from there more often than its quota allows"
+        if (refusal := self.too_often(host)) is not None:
+            return refusal
         self._count += 1
         self._hosts[host] += 1
         return None

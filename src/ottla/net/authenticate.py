@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from ottla.cluster.credential import ScramMechanism
 from ottla.net.sasl.bearer import BearerClient
-from ottla.net.sasl.errors import SaslError
+from ottla.net.sasl.errors import SaslError, TokenError
 from ottla.net.sasl.plain import PlainClient
 from ottla.net.sasl.scram import NONCE_BYTES, nonce_of
 from ottla.net.sasl.scram_client import ScramClient
@@ -103,7 +103,7 @@ async def _exchange(ask: Ask, broker: str, security: Security, client: ClientMec
         response = await ask(SaslAuthenticateRequest(auth_bytes=message))
         if response.error_code:
             said = f": {response.error_message}" if response.error_message else ""
-            advice = "the token" if security.sasl_mechanism == "OAUTHBEARER" else "user name and password"
+            advice = "the token" if security.sasl_mechanism == "OAUTHBEARER" else "user name, password and mechanism"
             raise AuthenticationFailedError(f"{broker} refuses a login {_as_whom(security)}{said}; check {advice}")
         # A password is hashed thousands of times here.
         answer = await asyncio.to_thread(client.answer, bytes(response.auth_bytes))
@@ -134,11 +134,15 @@ async def _token(provider: Any) -> tuple[str, dict[str, str]]:
     try:
         token = await _called(getattr(provider, "token", provider))
         extensions = await _called(provider.extensions) if hasattr(provider, "extensions") else {}
+    except TokenError:
+        raise
     except Exception as error:
         # Not its message, which may hold what it used.
         raise SaslError(f"sasl_oauth_token_provider failed with {type(error).__name__}") from error
-    if not isinstance(token, str) or not token:
+    if not isinstance(token, str):
         raise SaslError(f"sasl_oauth_token_provider gave no token but {type(token).__name__}; it must give a str")
+    if not token:
+        raise SaslError("sasl_oauth_token_provider gave an empty token")
     return token, dict(extensions or {})
 
 

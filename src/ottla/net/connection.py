@@ -36,11 +36,13 @@ from ottla.net.negotiate import (
     decode_offer,
 )
 from ottla.net.outlet import Outlet
+from ottla.net.quiet import Quiet, mutes
 from ottla.net.receiving import BELIEVED_BYTES, TLS_ALERT, Receiver, begins_like, scratch
 from ottla.net.security import PLAINTEXT, Security
 from ottla.net.sending import write_all
 from ottla.net.tls import client_tls
 from ottla.net.tls_errors import SecurityProtocolError, SslAuthenticationError, client_error, only_tls
+from ottla.net.waking import Alarm
 from ottla.ports import Chance, SystemChance
 from ottla.wire import api
 from ottla.wire.api.api_versions import ApiVersionsRequest
@@ -67,9 +69,6 @@ LAST_QUESTION = 2
 
 SASL_HANDSHAKE = 17
 
-FETCH, FETCH_OF_BROKERS_THAT_MUTE = 1, 8
-"""From Kafka 2.0 on, which has this version, brokers answer first and do not read for a while then."""
-
 _CORRELATION_ID = struct.Struct(">i")
 
 log = logging.getLogger(__name__)
@@ -95,6 +94,7 @@ class Connection(asyncio.BufferedProtocol):
     """A connection to one broker. Make it with `open`, which also finds out what the broker offers."""
 
     _transport: asyncio.Transport
+    _alarm: Alarm
 
     def __init__(self, broker: str, client_id: str | None, timeout_ms: int, max_response_bytes: int) -> None:
         self.broker = broker
@@ -117,7 +117,7 @@ class Connection(asyncio.BufferedProtocol):
         self._outlet: Outlet | None = None
         self._room: asyncio.Future[None] | None = None
         self._last_used = self._loop.time()
-        self._quiet_until = 0.0
+        self._quiet = Quiet(broker, self._loop, self._closed)
         self._timer: asyncio.TimerHandle | None = None
 
     @classmethod
@@ -242,7 +242,7 @@ class Connection(asyncio.BufferedProtocol):
         """Log in before the session ends. What others send in the meantime is held back."""
         held = HeldTransport(self._transport)
         # What was asked before, as joining a group, is answered before; and the broker may not read for a while.
-        patience_s = max(self._quiet_until, *(one.deadline for one in self._pending.values()), 0.0) - self._loop.time()
+        patience_s = max(self._quiet.until, *(one.deadline for one in self._pending.values()), 0.0) - self._loop.time()
         timeout_ms = self._timeout_ms + max(0, int(patience_s * 1000))
 
         def ask(message: object) -> Awaitable[Any]:
@@ -286,15 +286,11 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def is_quiet(self) -> bool:
         """Whether the broker has asked to be left alone for now, since a quota was used up. It would not read."""
-        return self._quiet_until > 0 and self._quiet_until > self._loop.time()
+        return self._quiet.lasts
 
     async def quiet(self, timeout_s: float = inf) -> None:
         """Wait until the broker may be asked again, or the connection is closed, or for so long."""
-        until = self._loop.time() + timeout_s
-        while self._lost is None and (wait_s := min(self._quiet_until, until) - self._loop.time()) > 0:
-            await asyncio.wait([self._closed], timeout=wait_s)
-        if self._lost is not None or not self.is_quiet:
-            self._quiet_until = 0.0
+        await self._quiet.over(timeout_s)
 
     def version_of(self, request: type[Any]) -> int:
         """The version in which a request would be sent; KafkaError if the two sides have none in common."""
@@ -311,8 +307,8 @@ class Connection(asyncio.BufferedProtocol):
             version = self.version_of(type(message))
         if timeout_ms is None:
             timeout_ms = self._timeout_ms
-        if self._quiet_until:
-            await self._wait_while_quiet(timeout_ms)
+        if self._quiet.until:
+            await self._quiet.over_in_time(timeout_ms)
         if self._room is not None:
             await self._wait_for_room(self._room)
         return await self._send(message, version, timeout_ms)
@@ -363,8 +359,8 @@ class Connection(asyncio.BufferedProtocol):
         """Send a request that gets no reply, which is Produce with acks=0 alone."""
         if version is None:
             version = self.version_of(type(message))
-        if self._quiet_until:
-            await self._wait_while_quiet(self._timeout_ms)
+        if self._quiet.until:
+            await self._quiet.over_in_time(self._timeout_ms)
         if self._room is not None:
             await self._wait_for_room(self._room)
         self._write(message, version)
@@ -375,15 +371,6 @@ class Connection(asyncio.BufferedProtocol):
         await asyncio.shield(self._closed)
 
     # Sending.
-
-    async def _wait_while_quiet(self, timeout_ms: int) -> None:
-        await self.quiet(timeout_ms / 1000)
-        if self.is_quiet:
-            left_ms = int((self._quiet_until - self._loop.time()) * 1000)
-            raise RequestTimedOutError(
-                f"{self.broker} could not be asked in {timeout_ms} ms: it wants to be left alone for another {left_ms} "
-                "ms, since a quota was used up; ask less often, or have the quota raised"
-            )
 
     async def _wait_for_room(self, room: "asyncio.Future[None]") -> None:
         # Where no reply is waited for nothing else would notice a broker that is gone without a word.
@@ -476,6 +463,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is open."""
         self._transport = cast(asyncio.Transport, transport)
+        self._alarm = Alarm(transport)
         # asyncio's own transports send what they are given if they can, others when the turn is over.
         self._sends_late = not type(transport).__module__.startswith("asyncio")
 
@@ -490,6 +478,8 @@ class Connection(asyncio.BufferedProtocol):
         except ProtocolError as error:
             self._give_up(f"{self.broker} sent {error.reason}")
             return
+        if not frames or self._alarm.is_set:
+            self._alarm.wait_for(self._receiver.missing)
         for frame in frames:
             self._take(frame)
         if self._receiver.failure is not None:
@@ -528,16 +518,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def _keep_quiet(self, pause_s: float) -> None:
         """Ask nothing for so long, as the broker wishes; what it has been asked already gets that much longer."""
-        # Earlier ones have waited before they answer.
-        if FETCH not in self.offer or self.offer[FETCH].last < FETCH_OF_BROKERS_THAT_MUTE:
-            return
-        now = self._loop.time()
-        longer_s = now + pause_s - max(self._quiet_until, now)
-        if longer_s <= 0:
-            return
-        self._quiet_until = now + pause_s
-        for correlation_id, one in self._pending.items():
-            self._pending[correlation_id] = one._replace(deadline=one.deadline + longer_s)
+        longer_s = self._quiet.keep(pause_s) if mutes(self.offer) else 0.0
+        if longer_s:
+            for correlation_id, one in self._pending.items():
+                self._pending[correlation_id] = one._replace(deadline=one.deadline + longer_s)
 
     def pause_writing(self) -> None:
         """The broker does not read as fast as it is sent to."""
@@ -560,6 +544,9 @@ class Connection(asyncio.BufferedProtocol):
         failure: KafkaError | None = None
         if self._left_by_broker:
             failure = self._security_failure(error) or self._login_missing()
+            if not self.offer and self._security.ssl_certfile is not None and not self._security.uses_sasl:
+                # It has not said a word: that is all a client learns of whom the broker has no name for.
+                cause += ", as brokers do whose ssl.principal.mapping.rules do not fit the certificate of ssl_certfile"
         self._give_up(f"{self.broker} closed the connection{cause}", failure)
         _settle(self._closed)
 

@@ -43,6 +43,9 @@ REPORT_SECONDS = 10.0
 REPORTS = 10
 """How many failures are logged one by one in such a time."""
 
+LONGEST_SUBJECT = 300
+"""Characters of a certificate's subject that a log has."""
+
 log = logging.getLogger(__name__)
 
 
@@ -65,9 +68,13 @@ class ListenerTls:
             raise ProtocolError("it goes on with a session of TLS, and its certificate has expired since that began")
         if not self._names_users:
             return ANONYMOUS
-        user = self.rules.user(subject_name(certificate))
+        name = subject_name(certificate)
+        user = self.rules.user(name)
         if user is None:
-            raise ProtocolError("no rule makes a user of its certificate's name")
+            raise ProtocolError(
+                f"no rule of ssl.principal.mapping.rules fits its certificate's subject {name[:LONGEST_SUBJECT]!r}; "
+                "add one that does, or DEFAULT"
+            )
         return f"User:{user}"
 
     def _is_over(self, tls: ssl.SSLObject) -> bool:
@@ -232,4 +239,14 @@ class Doorway:
         self._failed()
         # Whoever just looks whether there is somebody leaves like that too.
         level = logging.INFO if isinstance(error, ConnectionResetError) else logging.WARNING
-        self._troubles.tell("closing the connection from %s: %s", peer, handshake_trouble(error), level=level)
+        said = handshake_trouble(error)
+        self._troubles.tell("closing the connection from %s: %s", peer, said, level=level, extra=stranger_at(peer))
+
+
+def stranger_at(peer: str) -> dict[str, str | None]:
+    """Somebody of whom nothing but the address is known, as structured logs have it.
+
+    >>> stranger_at("10.0.0.7:51514")
+    {'address': '10.0.0.7:51514', 'principal': 'User:ANONYMOUS', 'client_id': None}
+    """
+    return {"address": peer, "principal": ANONYMOUS, "client_id": None}

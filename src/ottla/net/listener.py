@@ -20,7 +20,7 @@ import os
 import socket
 
 from ottla.net.admission import Admission
-from ottla.net.doorway import Doorway, ListenerTls
+from ottla.net.doorway import Doorway, ListenerTls, stranger_at
 from ottla.net.memory import Memory
 from ottla.net.receiving import scratch
 from ottla.net.serving import Handler, ServerConnection
@@ -229,7 +229,7 @@ class Listener:
         if refusal is None:
             return True
         if not self._refused:
-            log.warning("turning %s away: %s", peer, refusal)
+            log.warning("turning %s away: %s", peer, refusal, extra=stranger_at(peer))
         self._refused += 1
         self.refused_count += 1
         return False
@@ -260,7 +260,7 @@ class Listener:
             else:
                 continue
             if reason is not None:
-                log.info("closing the connection from %s: %s", connection.peer, reason)
+                log.info("closing the connection from %s: %s", connection.peer, reason, extra=connection.identity)
                 connection.abort()
         if self._refused > 1:
             log.warning("%d clients were turned away since the last such message", self._refused)

@@ -3,7 +3,7 @@
 Beyond the bound, whoever is in the middle of a large request is not read from until there is room; then those that
 lack the least come first. One at a time, whoever has waited longest, goes on regardless, so that a request of any
 allowed size gets through. Small requests go on always. What that can add to the bound is one large request and, for
-each connection, what comes with one read.
+each connection, what comes with one read, or twice that from clients that have just sent as much.
 
 Pausing alone would let clients that stop in the middle of a request keep the room for themselves. So while room is
 short, a client that takes its time over a request is closed; nobody is while there is enough.
@@ -11,6 +11,7 @@ short, a client that takes its time over a request is closed; nobody is while th
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from heapq import nsmallest
 from operator import attrgetter
 from typing import Protocol
@@ -38,6 +39,11 @@ class Holder(Protocol):
     peer: str
     bytes_waiting: int
     bytes_handled: int
+
+    @property
+    def identity(self) -> Mapping[str, str | None]:
+        """Who the client is, as structured logs have it."""
+        ...
 
     @property
     def unfinished_since(self) -> float | None:
@@ -146,6 +152,7 @@ class Memory:
                 log.warning(
                     "closing the connection from %s: it takes its time over a request, and others need the memory",
                     holder.peer,
+                    extra=holder.identity,
                 )
                 holder.abort()
             else:
@@ -166,7 +173,11 @@ class Memory:
             oldest, (since, _) = next(iter(self._stuck.items()))
             if now - since < self._patience_s:
                 break
-            log.warning("closing the connection from %s: it does not read, and others need the memory", oldest.peer)
+            log.warning(
+                "closing the connection from %s: it does not read, and others need the memory",
+                oldest.peer,
+                extra=oldest.identity,
+            )
             self.read_again(oldest)
             oldest.abort()
 

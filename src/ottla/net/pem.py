@@ -53,11 +53,11 @@ class Pem(NamedTuple):
         """Raise `TlsSettingsError`."""
         raise TlsSettingsError(self.name, f"{self.shown} {complaint}") from None
 
-    def text(self, kind: str) -> str:
-        """What is in it, once it is sure that there is a block of that kind."""
+    def text(self, kind: str, otherwise: str = "") -> str:
+        """What is in it, once it is sure that there is a block of that kind; `otherwise` says where else it may be."""
         found = normal_pem(self.value) if self.path is None else self._read(self.path)
         if kind not in {"PRIVATE KEY" if name.endswith("PRIVATE KEY") else name for name, _ in _BLOCK.findall(found)}:
-            self.refuse(f"has no {kind}; it must have a part that begins with '{_BEGIN}{kind}-----'")
+            self.refuse(f"has no {kind}; it must have a part that begins with '{_BEGIN}{kind}-----'{otherwise}")
         return found
 
     def _read(self, path: str) -> str:
@@ -100,11 +100,14 @@ def load_identity(context: ssl.SSLContext, certificate: Pem, key: Pem | None, pa
     """Have a context show a certificate; the key is in the same file unless it is given."""
     certificate.text("CERTIFICATE")
     holder = key or certificate
-    holder.text("PRIVATE KEY")
+    of_client = certificate.name.startswith("ssl_")
+    elsewhere = f", or the key be given as {'ssl_keyfile' if of_client else 'ssl.keystore.key'}"
+    holder.text("PRIVATE KEY", elsewhere if key is None else "")
 
     def secret() -> str:
         if password is None:
-            holder.refuse("has an encrypted key; give its password too")
+            option = "ssl_password" if of_client else "ssl.key.password"
+            holder.refuse(f"has an encrypted key; give its password too, as {option}")
         return password
 
     with certificate.at_path() as certificate_path, holder.at_path() as key_path:

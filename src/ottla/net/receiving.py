@@ -19,7 +19,16 @@ FIRST_BYTES = 4 * 1024
 AHEAD = 4
 STEP_BYTES = 4 * 1024 * 1024
 """How far a buffer is ahead of what has arrived: it has room for `AHEAD` times as much, `FIRST_BYTES` to begin with,
-and beyond `STEP_BYTES` twice as much. What a peer announces takes no memory."""
+and beyond `STEP_BYTES` twice as much. What a stranger announces takes no memory."""
+
+LARGE_BYTES = 64 * 1024
+"""After a frame of this size the next one is expected to be large too: little of it is read into the scratch buffer,
+out of which it would have to be copied."""
+
+PEEK_BYTES = 4 * 1024
+
+TRUSTED_BYTES = 512 * 1024
+"""How much room a frame gets at once if its sender has just sent that much: a buffer that grows is copied."""
 
 BELIEVED_BYTES = 32 * 1024 * 1024
 """What a client takes a broker's word for: it has asked for that much, and a buffer that grows is copied as it does."""
@@ -56,7 +65,18 @@ class Receiver:
     [b'abc']
     """
 
-    __slots__ = ("_begun", "_believed", "_filled", "_own", "_position", "_scratch", "_size", "failure", "max_size")
+    __slots__ = (
+        "_begun",
+        "_believed",
+        "_filled",
+        "_last_size",
+        "_own",
+        "_position",
+        "_scratch",
+        "_size",
+        "failure",
+        "max_size",
+    )
 
     def __init__(self, max_size: int, scratch: memoryview, believed: int = FIRST_BYTES) -> None:
         self.max_size = max_size
@@ -70,6 +90,8 @@ class Receiver:
         """The buffer of a frame that has begun."""
         self._filled = 0
         self._size = 0
+        self._last_size = 0
+        """The size of the frame before the next one."""
         self._position = 0
         self.failure: FrameTooLargeError | None = None
         """Why nothing more can be read, once that is so. Frames that came before it are good."""
@@ -93,7 +115,7 @@ class Receiver:
         """Where the next bytes go; never empty. What was returned before must be out of use by now."""
         own = self._own
         if own is None:
-            return self._scratch[:]
+            return self._scratch[:PEEK_BYTES] if self._last_size >= LARGE_BYTES else self._scratch[:]
         if self._filled == len(own):
             lengthen(own, self._size_ahead())
         return memoryview(own)[self._filled :]
@@ -113,6 +135,7 @@ class Receiver:
         if self._filled < self._size:
             return []
         self._own = None
+        self._last_size = self._size
         return [own]
 
     def _frames(self, count: int) -> list[bytes | bytearray]:
@@ -136,6 +159,7 @@ class Receiver:
                 return frames
             frames.append(bytes(data[position : position + size]))
             position += size
+            self._last_size = size
         self._begun = bytes(data[position:])
         return frames
 
@@ -148,7 +172,7 @@ class Receiver:
 
     def _size_ahead(self) -> int:
         ahead = min(AHEAD * self._filled, max(STEP_BYTES, 2 * self._filled))
-        return min(self._size, max(self._believed, ahead))
+        return min(self._size, max(self._believed, ahead, min(self._last_size, TRUSTED_BYTES)))
 
     def _fail(self, size: int) -> None:
         self._begun = b""

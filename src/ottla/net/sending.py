@@ -22,7 +22,7 @@ CHUNK_BYTES = 256 * 1024
 LARGE_BYTES = 32 * 1024
 """From what size on a buffer is worth a call of its own."""
 
-SHIPPED_BYTES = 64 * 1024
+SHIPPED_BYTES = 32 * 1024
 """From what size on a slice is sent without being read."""
 
 TURN_BYTES = 4 * CHUNK_BYTES

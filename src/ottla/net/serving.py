@@ -134,6 +134,10 @@ class ServerConnection(asyncio.BufferedProtocol):
     def trust(self) -> None:
         """Take requests as large as those of anybody who is known, for as long as the client likes."""
         self.stranger_since = None
+        if self.client is not None:
+            # It is counted under its own name from now on.
+            self.client.leave()
+            self.client = None
         self._receiver.max_size = self._listener.max_request_bytes
 
     def mute(self, seconds: float) -> None:

@@ -11,8 +11,7 @@ import os
 import shutil
 from typing import Protocol
 
-from ottla.ports.buffers import unfilled
-from ottla.ports.page_cache import is_cached
+from ottla.ports.page_cache import is_cached, read_cached
 
 Bytes = bytes | bytearray | memoryview
 
@@ -162,9 +161,13 @@ class SystemFile:
 
     def append(self, *buffers: Bytes) -> None:
         """Write at the end, all or nothing."""
-        wanted = sum(map(len, buffers))
         try:
-            written = os.pwritev(self._descriptor, buffers, self._size)
+            if len(buffers) == 1:
+                wanted = len(buffers[0])
+                written = os.pwrite(self._descriptor, buffers[0], self._size)
+            else:
+                wanted = sum(map(len, buffers))
+                written = os.pwritev(self._descriptor, buffers, self._size)
             if written < wanted:
                 self._append_rest(b"".join(buffers), written)
         except OSError:
@@ -199,11 +202,11 @@ class SystemFile:
 
     def read_cached(self, position: int, length: int) -> Bytes | None:
         """The same from the page cache alone, or None."""
-        length = min(length, max(0, self._size - position))
-        buffer = unfilled(length)
+        left = self._size - position
+        if length > left:
+            length = max(0, left)
         try:
-            if os.preadv(self._descriptor, [buffer], position, os.RWF_NOWAIT) == length:
-                return buffer
+            return read_cached(self._descriptor, position, length)
         except BlockingIOError:
             return None
         except OSError as error:
@@ -211,7 +214,6 @@ class SystemFile:
             if error.errno != errno.EOPNOTSUPP:
                 raise
             return self.read_at(position, length)
-        return None
 
     def send_cached(self, socket_descriptor: int, position: int, length: int) -> int | None:
         """From the page cache straight to the socket."""

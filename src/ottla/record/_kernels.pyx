@@ -35,6 +35,8 @@ cdef enum:
     RELEASE_FROM = 32768
     # What of a record comes before its key, if its numbers are small, and a few bytes more.
     USUAL_BYTES = 16
+    # More than what a number of three bytes can be.
+    USUAL_DELTA = 2097152
     # Values up to this size are copied step by step, larger ones by the C library.
     SHORT_BYTES = 256
     STEP_BYTES = 32
@@ -100,6 +102,7 @@ cdef Held hold(data):
 
 include "_kernels_read.pxi"
 include "_kernels_write.pxi"
+include "_kernels_rows.pxi"
 include "_kernels_columns.pxi"
 include "_kernels_legacy.pxi"
 include "_kernels_legacy_write.pxi"

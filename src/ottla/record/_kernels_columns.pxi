@@ -76,22 +76,125 @@ cdef int fill_headers(
     return headers_end(at, record.end, trouble)
 
 
+cdef inline uint8_t bits_before(uint8_t* validity, int64_t row) noexcept nogil:
+    """The flags of the rows that share a byte with this one and come before it."""
+    return validity[row >> 3] & ((1 << (row & 7)) - 1) if row & 7 else 0
+
+
+cdef int64_t fill_usual(
+    Bytes data, int64_t size, int64_t count, int64_t base_offset, int64_t base_timestamp, bint appended,
+    int64_t append_time, int64_t start, int64_t stop, Arrays* arrays, int64_t* position, int64_t* last_delta
+) noexcept nogil:
+    """Add what most records are, up to the first that is not, and say how many those were; `fill` looks at the next.
+
+    It does what `fill` does, with all it needs in variables: what is behind a pointer would be read again after each
+    byte that is written.
+    """
+    cdef Parsed record
+    cdef Sink key = arrays.key, value = arrays.value
+    cdef int32_t* key_ends = <int32_t*>key.offsets
+    cdef int32_t* value_ends = <int32_t*>value.offsets
+    cdef int64_t* offsets = arrays.offsets
+    cdef int64_t* timestamps = arrays.timestamps
+    cdef int32_t* lists = <int32_t*>arrays.lists
+    cdef int64_t row = arrays.rows, first = row, end = row + count
+    cdef int64_t at = position[0], delta = last_delta[0], timestamp = append_time
+    cdef uint8_t key_bits = 0, value_bits = 0
+    if (
+        base_offset > INT64_MAX - USUAL_DELTA
+        or base_timestamp > INT64_MAX - USUAL_DELTA
+        or base_timestamp < INT64_MIN + USUAL_DELTA
+        or (key.present and key.row_capacity < end)
+        or (value.present and value.row_capacity < end)
+    ):
+        return 0
+    if key.present:
+        key_bits = bits_before(key.validity, row)
+    if value.present:
+        value_bits = bits_before(value.validity, row)
+    while row < end and parse_usual(data, size, at, delta, True, &record):
+        delta = record.offset_delta
+        if (
+            not start <= base_offset + delta < stop
+            or (key.present and record.key_length > key.capacity - key.used)
+            or (value.present and record.value_length > value.capacity - value.used)
+        ):
+            break
+        if key.present:
+            if record.key_length < 0:
+                key.nulls += 1
+            else:
+                key_bits |= 1 << (row & 7)
+                copy(
+                    key.data + key.used, data + record.key_at, record.key_length,
+                    min(size - record.key_at, key.capacity - key.used),
+                )
+                key.used += record.key_length
+            key_ends[row + 1] = <int32_t>key.used
+        if value.present:
+            if record.value_length < 0:
+                value.nulls += 1
+            else:
+                value_bits |= 1 << (row & 7)
+                copy(
+                    value.data + value.used, data + record.value_at, record.value_length,
+                    min(size - record.value_at, value.capacity - value.used),
+                )
+                value.used += record.value_length
+            value_ends[row + 1] = <int32_t>value.used
+        if not appended:
+            timestamp = base_timestamp + record.timestamp_delta
+        offsets[row] = base_offset + delta
+        timestamps[row] = timestamp
+        if row & 7 == 7:
+            if key.present:
+                key.validity[row >> 3] = key_bits
+            if value.present:
+                value.validity[row >> 3] = value_bits
+            key_bits = value_bits = 0
+        last_delta[0] = delta
+        at = record.end
+        row += 1
+    if row & 7 and key.present:
+        key.validity[row >> 3] = key_bits
+    if row & 7 and value.present:
+        value.validity[row >> 3] = value_bits
+    if lists != NULL:
+        for end in range(first, row):
+            lists[end + 1] = <int32_t>arrays.header_key.rows
+    if key.present:
+        key.rows = row
+    if value.present:
+        value.rows = row
+    arrays.key, arrays.value, arrays.rows = key, value, row
+    position[0] = at
+    return row - first
+
+
 cdef int fill(
     Bytes data, int64_t size, int64_t count, int64_t base_offset, int64_t base_timestamp, bint appended,
     int64_t append_time, int64_t start, int64_t stop, Arrays* arrays, Trouble* trouble
 ) noexcept nogil:
     cdef Parsed record
-    cdef int64_t number, offset, timestamp = append_time, at = 0, last_delta = -1
+    cdef int64_t number = 0, offset, timestamp = append_time, at = 0, last_delta = -1
     cdef int32_t headers
     cdef int outcome
-    cdef bint wanted
-    for number in range(count):
+    cdef bint wanted, may_be_usual = True
+    while number < count:
+        if may_be_usual:
+            number += fill_usual(
+                data, size, count - number, base_offset, base_timestamp, appended, append_time, start, stop, arrays,
+                &at, &last_delta,
+            )
+            if number == count:
+                break
         trouble.record = number
         if parse(data, size, at, last_delta, True, &record, trouble) < 0:
             return -1
         if place(&record, at, base_offset, base_timestamp, appended, &offset, &timestamp, trouble) < 0:
             return -1
         wanted = start <= offset < stop
+        may_be_usual = record.header_count == 0
         if record.header_count:
             outcome = fill_headers(data, &record, wanted, arrays, trouble)
             if outcome != 0:
@@ -110,6 +213,7 @@ cdef int fill(
                 memcpy(arrays.lists + 4 * arrays.rows, &headers, 4)
         at = record.end
         last_delta = record.offset_delta
+        number += 1
     return section_end(at, size, count, trouble)
 
 

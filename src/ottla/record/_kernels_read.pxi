@@ -205,10 +205,16 @@ cdef inline bint parse_usual(
 cdef inline int parse(
     Bytes data, int64_t size, int64_t at, int64_t last_delta, bint gaps, Parsed* record, Trouble* trouble
 ) noexcept nogil:
-    cdef int64_t length
-    cdef int64_t start
     if parse_usual(data, size, at, last_delta, gaps, record):
         return 0
+    return parse_any(data, size, at, last_delta, gaps, record, trouble)
+
+
+cdef int parse_any(
+    Bytes data, int64_t size, int64_t at, int64_t last_delta, bint gaps, Parsed* record, Trouble* trouble
+) noexcept nogil:
+    cdef int64_t length
+    cdef int64_t start
     if field_length(data, &at, size, SMALLEST_RECORD - 1, RECORD_LENGTH, &length, trouble) < 0:
         return -1
     cdef int64_t end = at + length
@@ -264,39 +270,55 @@ cdef inline int section_end(int64_t at, int64_t size, int64_t count, Trouble* tr
     return fail(trouble, SECTION_TAIL, at, size - at) if at != size else 0
 
 
+cdef int scan_any(
+    Bytes data, int64_t size, int64_t at, int64_t last_delta, bint gaps, Parsed* record, Totals* totals,
+    Trouble* trouble
+) noexcept nogil:
+    """Check a record of whatever kind, and sum up its headers."""
+    cdef Header header
+    if parse_any(data, size, at, last_delta, gaps, record, trouble) < 0:
+        return -1
+    totals.header_count += record.header_count
+    at = record.headers_at
+    for _ in range(record.header_count):
+        if parse_header(data, &at, record.end, &header, trouble) < 0:
+            return -1
+        totals.header_key_bytes += header.key_length
+        totals.header_value_bytes += filled(header.value_length)
+    return headers_end(at, record.end, trouble)
+
+
 cdef int scan_section(
     Bytes data, int64_t size, int64_t count, bint gaps, Totals* totals, Trouble* trouble
 ) noexcept nogil:
     """Check a section and sum it up; after a fault the totals are those of what comes before it."""
-    cdef Parsed record
-    cdef Header header
-    cdef int64_t number, at = 0, header_at
-    totals.last_offset_delta = totals.max_timestamp_offset_delta = -1
-    totals.max_timestamp_delta = totals.null_keys = totals.key_bytes = totals.value_bytes = 0
+    # What most records need is in variables; whatever `scan_any` is given would be in memory.
+    cdef Parsed record, other
+    cdef int64_t number = 0, at = 0, last_delta = -1, max_timestamp = 0, max_timestamp_delta = -1
+    cdef int64_t null_keys = 0, key_bytes = 0, value_bytes = 0
+    cdef int outcome = 0
     totals.header_count = totals.header_key_bytes = totals.header_value_bytes = 0
-    for number in range(count):
-        trouble.record = number
-        if parse(data, size, at, totals.last_offset_delta, gaps, &record, trouble) < 0:
-            return -1
-        totals.last_offset_delta = record.offset_delta
-        if number == 0 or record.timestamp_delta > totals.max_timestamp_delta:
-            totals.max_timestamp_delta = record.timestamp_delta
-            totals.max_timestamp_offset_delta = record.offset_delta
-        totals.null_keys += record.key_length < 0
-        totals.key_bytes += filled(record.key_length)
-        totals.value_bytes += filled(record.value_length)
-        if record.header_count:
-            totals.header_count += record.header_count
-            header_at = record.headers_at
-            for _ in range(record.header_count):
-                if parse_header(data, &header_at, record.end, &header, trouble) < 0:
-                    return -1
-                totals.header_key_bytes += header.key_length
-                totals.header_value_bytes += filled(header.value_length)
-            if headers_end(header_at, record.end, trouble) < 0:
-                return -1
+    while number < count:
+        if not parse_usual(data, size, at, last_delta, gaps, &record):
+            trouble.record = number
+            outcome = scan_any(data, size, at, last_delta, gaps, &other, totals, trouble)
+            if outcome < 0:
+                break
+            record = other
+        last_delta = record.offset_delta
+        if number == 0 or record.timestamp_delta > max_timestamp:
+            max_timestamp = record.timestamp_delta
+            max_timestamp_delta = last_delta
+        null_keys += record.key_length < 0
+        key_bytes += filled(record.key_length)
+        value_bytes += filled(record.value_length)
         at = record.end
-    return section_end(at, size, count, trouble)
+        number += 1
+    totals.last_offset_delta = last_delta
+    totals.max_timestamp_delta = max_timestamp
+    totals.max_timestamp_offset_delta = max_timestamp_delta
+    totals.null_keys, totals.key_bytes, totals.value_bytes = null_keys, key_bytes, value_bytes
+    return outcome if outcome < 0 else section_end(at, size, count, trouble)
 
 
 cdef inline int place(

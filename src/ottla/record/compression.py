@@ -10,10 +10,22 @@ from collections.abc import Callable, Iterator
 from enum import IntEnum
 from typing import Any
 
-import cramjam
-
 from ottla.record._kernel_types import Buffer
 from ottla.wire.errors import EncodeError, ErrorCode, ProtocolError
+
+
+class _WhenNeeded:
+    """cramjam, loaded by whoever needs it first: that takes a tenth of a broker's start, and some of its memory."""
+
+    def __getattr__(self, name: str) -> Any:
+        import cramjam
+
+        found = getattr(cramjam, name)
+        setattr(self, name, found)
+        return found
+
+
+cramjam: Any = _WhenNeeded()
 
 
 class Codec(IntEnum):

@@ -7,7 +7,7 @@ compression, another format, a bound on old timestamps.
 from typing import NamedTuple
 
 from ottla.config.topic import TopicConfig
-from ottla.record.batch import MAGIC_AT, Batch, batches, records, scan
+from ottla.record.batch import CONTROL, MAGIC_AT, TRANSACTIONAL, Batch, batches, records, scan
 from ottla.record.build import build_batch
 from ottla.record.compression import Codec
 from ottla.record.convert import upconvert
@@ -17,6 +17,9 @@ from ottla.wire.schema import Bytes
 
 MOST_DECOMPRESSED_BYTES = 2**28
 """What the records of one batch may decompress to."""
+
+
+FIRST_WITH_ZSTD = 7
 
 
 class Checked(NamedTuple):
@@ -46,38 +49,41 @@ def check_records(data: Bytes | None, config: TopicConfig, version: int, now_ms:
 
 def _check(data: Bytes, config: TopicConfig, version: int, now_ms: int) -> Checked:
     batch = _single_batch(data, version)
-    _check_size(batch, config)
-    if batch is not None and batch.codec is Codec.ZSTD and version < 7:
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce v7 or later, this request is v{version}"
-        )
     if batch is None:
         # Old clients set no offsets that matter and may leave a wrapper's inner offsets as they like.
         batch = Batch(bytearray(upconvert(data, MOST_DECOMPRESSED_BYTES, base_offset=0)))
         _check_size(batch, config)
+    else:
+        _check_size(batch, config)
+        if version < FIRST_WITH_ZSTD and batch.codec is Codec.ZSTD:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"zstd needs Produce v7 or later, this request is v{version}"
+            )
     _check_header(batch)
     summary = scan(batch, MOST_DECOMPRESSED_BYTES)
     if summary.null_keys and "compact" in config.cleanup_policy:
         raise KafkaError(
             ErrorCode.INVALID_RECORD, f"{summary.null_keys} records have no key, which a compacted topic needs"
         )
-    batch = _recompressed(batch, config)
+    if config.compression_type != "producer":
+        batch = _recompressed(batch, config)
     _set_timestamps(batch, summary, config, now_ms)
     return Checked(batch, summary, now_ms)
 
 
 def _single_batch(data: Bytes, version: int) -> Batch | None:
     """The one batch of magic 2, in a buffer that can be written to; None for a message set."""
-    # A large request is in a buffer of its own, where the log may put its numbers; a small one is soon copied.
-    if len(data) > MAGIC_AT and data[MAGIC_AT] == 2 and memoryview(data).readonly:
-        data = bytearray(data)
-    first = next(iter(batches(data)), None)
-    if first is None:
-        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{len(data)} bytes hold no whole batch")
-    if not isinstance(first, Batch):
+    if len(data) > MAGIC_AT and data[MAGIC_AT] == 2:
+        # A large request is in a buffer of its own, where the log may put its numbers; a small one is soon copied.
+        is_readonly = data.readonly if isinstance(data, memoryview) else isinstance(data, bytes)
+        first = Batch(bytearray(data) if is_readonly else data)
+    else:
+        entry = next(iter(batches(data)), None)
+        if entry is None:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{len(data)} bytes hold no whole batch")
         if version >= 3:
             raise KafkaError(
-                ErrorCode.INVALID_RECORD, f"Produce v{version} takes batches of magic 2, not {first.magic}"
+                ErrorCode.INVALID_RECORD, f"Produce v{version} takes batches of magic 2, not {entry.magic}"
             )
         return None
     if first.size != len(data):
@@ -87,8 +93,8 @@ def _single_batch(data: Bytes, version: int) -> Batch | None:
     return first
 
 
-def _check_size(batch: Batch | None, config: TopicConfig) -> None:
-    if batch is not None and batch.size > config.max_message_bytes:
+def _check_size(batch: Batch, config: TopicConfig) -> None:
+    if batch.size > config.max_message_bytes:
         raise KafkaError(
             ErrorCode.MESSAGE_TOO_LARGE,
             f"a batch of {batch.size} bytes is over max.message.bytes = {config.max_message_bytes}",
@@ -97,14 +103,15 @@ def _check_size(batch: Batch | None, config: TopicConfig) -> None:
 
 def _check_header(batch: Batch) -> None:
     batch.check_crc()
+    count = batch.count
     # Producers count offsets from 0; what they wrote there does not matter, the log gives its own.
-    if batch.count <= 0 or batch.last_offset_delta != batch.count - 1:
+    if count <= 0 or batch.last_offset_delta != count - 1:
         raise KafkaError(
-            ErrorCode.INVALID_RECORD, f"{batch.count} records with a last offset delta of {batch.last_offset_delta}"
+            ErrorCode.INVALID_RECORD, f"{count} records with a last offset delta of {batch.last_offset_delta}"
         )
-    if batch.control:
-        raise KafkaError(ErrorCode.INVALID_RECORD, "clients write no control batches")
-    if batch.transactional:
+    if batch.attributes & (CONTROL | TRANSACTIONAL):
+        if batch.control:
+            raise KafkaError(ErrorCode.INVALID_RECORD, "clients write no control batches")
         raise KafkaError(ErrorCode.INVALID_TXN_STATE, "transactions are not served yet")
     if batch.producer_id >= 0 and (batch.producer_epoch < 0 or batch.base_sequence < 0):
         raise KafkaError(
@@ -114,8 +121,6 @@ def _check_header(batch: Batch) -> None:
 
 
 def _recompressed(batch: Batch, config: TopicConfig) -> Batch:
-    if config.compression_type == "producer":
-        return batch
     wanted = Codec.NONE if config.compression_type == "uncompressed" else Codec[config.compression_type.upper()]
     if wanted is batch.codec:
         return batch

@@ -7,6 +7,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from ottla.spark.connections import connected
+from ottla.spark.java_socket import FromJava
 from ottla.spark.options import SourceOptions
 from ottla.spark.parallelism import cores
 from ottla.spark.planning import plan_batch
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class BatchReader(DataSourceReader):
+class BatchReader(FromJava, DataSourceReader):
     """Reads what there is between two places in each partition."""
 
     def __init__(self, options: SourceOptions, schema: StructType) -> None:

@@ -54,7 +54,8 @@ def read_task(task: Task, options: SourceOptions, schema: StructType) -> "Iterat
 
 async def _read(task: Task, options: SourceOptions, columns: list[str]) -> "AsyncGenerator[pa.RecordBatch, None]":
     cluster = shared_cluster(options.client)
-    left = {one.place: (one.start, one.end) for one in task.ranges}
+    wanted = left = {one.place: (one.start, one.end) for one in task.ranges}
+    is_known_anew = False
     while left:
         reader = RangeReader(
             cluster,
@@ -70,15 +71,19 @@ async def _read(task: Task, options: SourceOptions, columns: list[str]) -> "Asyn
         try:
             async for place, batch in reader.batches_by_partition():
                 if batch.num_rows:
-                    left[place] = (batch["offset"][-1].as_py() + 1, left[place][1])
+                    left = {**left, place: (batch["offset"][-1].as_py() + 1, left[place][1])}
                     yield batch
             return
-        except (OffsetOutOfRangeError, UnknownTopicOrPartitionError, RequestTimedOutError):
+        except (OffsetOutOfRangeError, UnknownTopicOrPartitionError, RequestTimedOutError) as error:
             ranges = [Range(place, start, end) for place, (start, end) in left.items() if start < end]
             kept = await keep_what_is_there(cluster, options, ranges)
             if kept == ranges:
-                # Nothing is gone, so that it was something else.
-                raise
+                # Nothing is gone. An earlier task of this process may have known a topic that was made again since, and
+                # looking has told what it is now; otherwise it was something else.
+                if is_known_anew or left != wanted or not isinstance(error, OffsetOutOfRangeError):
+                    raise
+                is_known_anew = True
+                continue
             left = {one.place: (one.start, one.end) for one in kept}
 
 

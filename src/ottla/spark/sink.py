@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter
 from pyspark.sql.types import ArrayType, BinaryType, DataType, IntegerType, StringType, StructType, TimestampType
 
+from ottla.spark.java_socket import FromJava
 from ottla.spark.sink_options import SinkOptions
 from ottla.spark.writing import RowsWritten, write_rows
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-class SinkWriter(DataSourceArrowWriter):
+class SinkWriter(FromJava, DataSourceArrowWriter):
     """Writes a DataFrame to topics, each row at least once."""
 
     def __init__(self, options: SinkOptions, columns: tuple[str, ...]) -> None:
@@ -25,7 +26,7 @@ class SinkWriter(DataSourceArrowWriter):
         return write_rows(iterator, self._options, self._columns)
 
 
-class SinkStreamWriter(DataSourceStreamArrowWriter):
+class SinkStreamWriter(FromJava, DataSourceStreamArrowWriter):
     """Writes the micro-batches of a query to topics, each row at least once."""
 
     def __init__(self, options: SinkOptions, columns: tuple[str, ...]) -> None:

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 from ottla.ports import Clock, SystemClock
 from ottla.spark.admission import Patience, share_out
 from ottla.spark.connections import connected
+from ottla.spark.java_socket import FromJava
 from ottla.spark.offsets import Offsets, from_json_dict, start_of, to_json_dict, with_start
 from ottla.spark.options import SourceOptions
 from ottla.spark.parallelism import cores
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from ottla.spark.progress import GroupCommitter
 
 
-class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+class StreamReader(FromJava, DataSourceStreamReader, SupportsTriggerAvailableNow):
     """Says what each batch of a streaming query reads, and reads it."""
 
     def __init__(self, options: SourceOptions, schema: StructType, *, clock: Clock | None = None) -> None:

@@ -1,7 +1,7 @@
 """What a task of the sink does: Arrow batches from Spark become record batches, and all are acknowledged in the end."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,12 @@ from ottla.sync.loop import background
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+
+GATHERED_ROWS = 32_768
+GATHERED_BYTES = 4 * 2**20
+"""Spark's batches are gathered up to these. It gives 10,000 rows at a time: where there are many partitions, that is a
+few for each, at a cost of their own."""
 
 
 @dataclass(slots=True)
@@ -58,8 +64,7 @@ def _write_rows(
     call = background().call
     written = RowsWritten()
     on_their_way: deque[TableDelivery] = deque()
-    for batch in batches:
-        rows = batch.select(columns)
+    for rows in gathered(batch.select(columns) for batch in batches):
         if "topic" in columns and rows.column("topic").null_count:
             raise ValueError("null topic: a row has no topic; filter such rows out, or set option topic for all rows")
         on_their_way.append(call(producer.send_arrow, rows, options.topic))
@@ -70,3 +75,33 @@ def _write_rows(
     for delivery in on_their_way:
         written.add(delivery)
     return written
+
+
+def gathered(batches: "Iterable[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+    """The same rows in larger batches. No more is held back than fits into one, and what is large goes as it is.
+
+    >>> import pyarrow
+    >>> small = [pyarrow.record_batch({"value": [b"one"]}), pyarrow.record_batch({"value": [b"two"]})]
+    >>> [batch.num_rows for batch in gathered(small)]
+    [2]
+    """
+    held: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        if held and (rows + batch.num_rows > GATHERED_ROWS or size + batch.nbytes > GATHERED_BYTES):
+            yield _joined(held)
+            held, rows, size = [], 0, 0
+        held.append(batch)
+        rows += batch.num_rows
+        size += batch.nbytes
+        if rows >= GATHERED_ROWS or size >= GATHERED_BYTES:
+            yield _joined(held)
+            held, rows, size = [], 0, 0
+    if held:
+        yield _joined(held)
+
+
+def _joined(batches: "list[pa.RecordBatch]") -> "pa.RecordBatch":
+    import pyarrow as pa
+
+    return batches[0] if len(batches) == 1 else pa.concat_batches(batches)

@@ -18,6 +18,9 @@ Encoder = Callable[[Any, list[Any], list[Any]], None]
 COPIED_BELOW = 4096
 """Records shorter than this are joined with their surroundings: a copy is cheaper than one more buffer to send."""
 
+_BUFFER_KINDS: dict[type, bool] = {bytes: True, bytearray: True, memoryview: True}
+"""Which types of values are buffers, as far as has been seen."""
+
 FAILURES = (struct.error, AttributeError, TypeError, ValueError, OverflowError, IndexError)
 
 
@@ -38,10 +41,7 @@ def byte_length(value: Any) -> int:
         return len(value)
     if isinstance(value, str | list | tuple | dict):
         raise TypeError
-    try:
-        return memoryview(value).nbytes
-    except TypeError:
-        return len(value)
+    return memoryview(value).nbytes if _is_buffer(value) else len(value)
 
 
 def place_records(value: Any, length: int, pieces: list[Any], buffers: list[Any]) -> None:
@@ -58,11 +58,18 @@ def place_records(value: Any, length: int, pieces: list[Any], buffers: list[Any]
 
 
 def _is_buffer(value: Any) -> bool:
-    try:
-        memoryview(value)
-    except TypeError:
-        return False
-    return True
+    kind = type(value)
+    known = _BUFFER_KINDS.get(kind)
+    if known is None:
+        try:
+            memoryview(value)
+        except TypeError:
+            known = False
+        else:
+            known = True
+        # To be told no by an exception takes longer than all the rest.
+        _BUFFER_KINDS[kind] = known
+    return known
 
 
 def _source() -> Source:

@@ -41,6 +41,10 @@ class Stranger:
     context: Any = None
     interrupt: Callable[[], object] | None = None
 
+    @property
+    def identity(self) -> dict[str, str | None]:
+        return {"address": self.peer, "principal": self.principal, "client_id": None}
+
 
 class User(Stranger):
     """Somebody who has said who he is, and from where."""

@@ -101,11 +101,33 @@ def test_a_limit_that_changes_holds_from_then_on() -> None:
 def test_an_address_that_connects_too_often_is_turned_away_until_it_has_waited() -> None:
     clock = _Clock()
     quotas = _quotas({(("ip", None),): 1.0, (("ip", "10.0.0.9"),): 1000.0}, clock)
-    assert [quotas.refuses("10.0.0.1") for _ in range(11)] == [False] * 10 + [True]
-    assert not any(quotas.refuses("10.0.0.9") for _ in range(100))
+    too_often = "clients connect from there more often than its quota allows"
+    assert [quotas.refusal("10.0.0.1") for _ in range(11)] == [None] * 10 + [too_often]
+    assert not any(quotas.refusal("10.0.0.9") for _ in range(100))
     assert not quotas.active, "requests need not be measured"
     clock.time_s += 11
-    assert not quotas.refuses("10.0.0.1")
+    assert not quotas.refusal("10.0.0.1")
+
+
+def test_all_addresses_together_connect_no_more_often_than_they_may() -> None:
+    clock = _Clock()
+    quotas = _quotas({(("ip", "10.0.0.9"),): 0.1}, clock)
+    quotas.limit_connections(2)
+    assert quotas.refusal("10.0.0.9") is None
+    # Who is turned away for his own limit uses up nothing of the others'.
+    assert all("its quota" in (quotas.refusal("10.0.0.9") or "") for _ in range(50))
+    assert not any(quotas.refusal(f"10.0.1.{number}") for number in range(19))
+    assert quotas.refusal("10.0.0.1") == "clients connect more often than max.connection.creation.rate allows"
+    clock.time_s += 0.5
+    assert [quotas.refusal("10.0.0.1") is None for _ in range(2)] == [True, False]
+    quotas.limit_connections(quota.NO_BOUND)
+    assert not any(quotas.refusal("10.0.0.1") for _ in range(100))
+
+
+def test_a_rate_of_nothing_lets_nobody_in() -> None:
+    quotas = _quotas({})
+    quotas.limit_connections(0)
+    assert quotas.refusal("10.0.0.1") is not None
 
 
 def test_made_up_addresses_and_client_ids_take_no_more_than_the_places_there_are(
@@ -114,7 +136,7 @@ def test_made_up_addresses_and_client_ids_take_no_more_than_the_places_there_are
     monkeypatch.setattr(quota, "MOST_METERS", 10)
     quotas = _quotas({(("ip", None),): 1.0})
     for number in range(100):
-        quotas.refuses(f"10.0.0.{number}")
+        quotas.refusal(f"10.0.0.{number}")
     assert len(quotas._addresses) == 10
 
 
@@ -124,7 +146,7 @@ def test_strangers_do_not_push_out_what_users_have_used(monkeypatch: pytest.Monk
     quotas = _quotas({everybody: 100.0, (("ip", None),): 1.0})
     assert quotas._measure(RATE, "alice", "app", 1500, 100.0) == 5.0
     for number in range(100):
-        quotas.refuses(f"10.0.0.{number}")
+        quotas.refusal(f"10.0.0.{number}")
         quotas._measure(RATE, "ANONYMOUS", f"made-up-{number}", 1, 100.0)
     assert len(quotas._nobodies) == 10
     assert quotas._measure(RATE, "alice", "app", 0, 100.0) == 5.0, "it is remembered"
@@ -213,6 +235,15 @@ def test_one_bad_entry_does_not_keep_the_others_back(small: SmallBroker) -> None
     bad = ErrorCode.INVALID_REQUEST
     assert codes == [ErrorCode.NONE, bad, bad, bad, ErrorCode.NONE]
     assert _described(small) == [["ip=10.0.0.1"], ["user=alice"]]
+
+
+@pytest.mark.parametrize(("given", "kept"), [("0:0:0:0:0:0:0:1", "::1"), ("::ffff:10.0.0.1", "10.0.0.1")])
+def test_an_address_is_the_same_in_all_its_forms(small: SmallBroker, given: str, kept: str) -> None:
+    assert _alter(small, _entry({"ip": given}, connection_creation_rate=1.0)) == [ErrorCode.NONE]
+    assert _described(small, ("ip", 0, given)) == _described(small, ("ip", 0, kept)) == [[f"ip={kept}"]]
+    assert any(small.broker.quotas.refusal(kept) for _ in range(30))
+    assert _alter(small, _entry({"ip": given}, connection_creation_rate=None)) == [ErrorCode.NONE]
+    assert _described(small) == []
 
 
 def test_descriptions_match_by_name_by_default_and_by_type(small: SmallBroker) -> None:

@@ -1,6 +1,7 @@
 """Users: what is kept of them, and what a stranger can find out."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -176,5 +177,34 @@ def test_one_check_serves_all_who_wait_with_the_same_right_password(monkeypatch:
         answers = await asyncio.gather(*[passwords.check("alice", password, {}, HOST) for password in said])
         assert answers == [password == "wonder" for password in said]
         assert sorted(checked) == ["guess", "guess", "wonder"]
+
+    run(story)
+
+
+@pytest.mark.parametrize("change", ["deleted", "changed"])
+def test_whoever_is_deleted_or_gets_another_password_during_the_check_does_not_get_in(
+    change: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checking, go_on = threading.Event(), threading.Event()
+
+    def slow(credential: ScramCredential, password: str) -> bool:
+        checking.set()
+        assert go_on.wait(30)
+        return matches(credential, password)
+
+    monkeypatch.setattr("ottla.broker.users.matches", slow)
+
+    async def story(users: Users, passwords: Passwords) -> None:
+        await add(users, "alice", "wonder")
+        waiting = [asyncio.ensure_future(passwords.check("alice", "wonder", {}, HOST)) for _ in range(2)]
+        assert await asyncio.to_thread(checking.wait, 30)
+        if change == "deleted":
+            await users.alter("alice", lambda before: {})
+        else:
+            await add(users, "alice", "other")
+        go_on.set()
+        assert await asyncio.gather(*waiting) == [False, False]
+        # Nor is what was found out remembered.
+        assert not await passwords.check("alice", "wonder", {}, HOST)
 
     run(story)

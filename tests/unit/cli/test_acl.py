@@ -73,6 +73,7 @@ def test_rules_are_added_shown_and_removed(ottla: Ottla) -> None:
     assert rules(ottla) == alice | bob
     assert rules(ottla, "--principal", "User:bob") == bob
     assert rules(ottla, "--topic", "payments") == set()
+    assert ottla("acl", "list", "--topic", "payments").stderr == "there are no such rules\n"
 
     shown = ottla("acl", "list", "--topic", "orders")
     assert [line.split() for line in shown.stdout.splitlines() if "bob" in line] == [list(row) for row in sorted(bob)]
@@ -134,6 +135,9 @@ def test_all_operations_on_the_cluster_are_one_rule(ottla: Ottla) -> None:
             "'Fly' is no operation of a topic",
         ),
         (("--group", "a", "--allow-principal", "User:a", "--operation", "Write"), "those are ALL, READ, DELETE"),
+        (("--topic", "a", "--allow-principal", "User:a", "--allow-host", "10.0.0.0/8"), "'10.0.0.0/8' is no address"),
+        (("--topic", "a", "--deny-principal", "User:a", "--deny-host", "localhost"), "for --deny-host: 'localhost' is"),
+        (("--topic", "a", "--allow-principal", "User:a", "--idempotent"), "it goes with --producer"),
         (("--producer", "--allow-principal", "User:a"), "give --topic"),
         (("--consumer", "--topic", "a", "--allow-principal", "User:a"), "give --topic and --group"),
         (
@@ -156,6 +160,13 @@ def test_what_makes_no_sense_is_a_mistake_in_the_command_line(
     assert rules(ottla) == set()
 
 
+@pytest.mark.parametrize("words", [("list", "--principal", "alice"), ("remove", "--deny-principal", "alice")])
+def test_a_principal_without_its_kind_is_not_looked_for_in_vain(ottla: Ottla, words: tuple[str, ...]) -> None:
+    result = ottla("acl", *words)
+    assert result.exit_code == 2
+    assert "as in User:alice" in " ".join(result.stderr.replace("│", " ").split())
+
+
 def test_all_rules_at_once_are_not_removed_by_mistake(ottla: Ottla) -> None:
     result = ottla("acl", "remove")
     assert result.exit_code == 2
@@ -172,7 +183,12 @@ def test_a_broker_without_rules_says_so(monkeypatch: pytest.MonkeyPatch) -> None
     assert result.stderr.startswith("error: SECURITY_DISABLED: everybody may do everything here")
 
 
-GUIDE = (Path(__file__).parents[3] / "docs" / "security.md").read_text().split("\n## Who may do what\n")[1]
+GUIDE = (
+    (Path(__file__).parents[3] / "docs" / "security.md")
+    .read_text()
+    .split("\n## Who may do what\n")[1]
+    .split("\n## ")[0]
+)
 
 
 def test_the_commands_of_the_guide_do_what_they_say(ottla: Ottla) -> None:

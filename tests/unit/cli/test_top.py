@@ -71,10 +71,15 @@ def test_where_there_is_no_terminal_one_picture_is_printed(server: TestBroker) -
         assert words in result.stdout
 
 
-def test_metrics_that_do_not_answer_are_said_so(server: TestBroker) -> None:
-    result = _top(server, "--once", "--metrics", "127.0.0.1:1")
+@pytest.mark.parametrize(
+    ("address", "reason"),
+    [("127.0.0.1:1", "Connection refused"), ("BROKER", "what answers there is no port for metrics")],
+)
+def test_metrics_that_do_not_answer_are_said_so(server: TestBroker, address: str, reason: str) -> None:
+    where = server.bootstrap_servers if address == "BROKER" else address
+    result = _top(server, "--once", "--metrics", where)
     assert result.exit_code == 1
-    assert "no metrics from 127.0.0.1:1: " in result.output
+    assert f"no metrics from {where}: {reason}; give the address that `ottla serve --metrics` was" in result.output
 
 
 def test_rates_are_what_happened_between_two_looks_and_never_below_zero() -> None:

@@ -10,7 +10,7 @@ import typer
 from typer.testing import CliRunner, Result
 
 from ottla.cli.commands import register
-from ottla.cli.security import PASSWORD_VARIABLE
+from ottla.cli.passwords import PASSWORD_VARIABLE
 from ottla.errors import AuthenticationFailedError
 from ottla.sync import Admin
 from ottla.testing import TestBroker
@@ -84,7 +84,16 @@ def test_users_of_a_folder_are_changed_and_deleted(tmp_path: Path) -> None:
     assert (again.exit_code, "alice has no password for SCRAM-SHA-512" in again.stderr) == (1, True)
     assert ottla("user", "delete", "alice", *where).exit_code == 0
     assert listed(*where) == []
+    assert ottla("user", "list", *where).stderr == "there are no users\n"
     assert ottla("user", "delete", "alice", *where).exit_code == 1
+
+
+@pytest.mark.parametrize("words", [("list",), ("delete", "alice")])
+def test_a_folder_without_users_is_not_made_by_looking_for_them(tmp_path: Path, words: tuple[str, ...]) -> None:
+    folder = tmp_path / "none"
+    result = ottla("user", *words, "--data", str(folder))
+    assert (result.exit_code, "is no data folder of a broker" in result.stderr) == (1, True)
+    assert not folder.exists()
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +119,8 @@ def test_users_of_a_broker_that_runs_are_added_and_deleted(broker: TestBroker) -
         log_in(broker, "bob", "builder")
     again = ottla("user", "delete", "bob", *login, **environment)
     assert (again.exit_code, "RESOURCE_NOT_FOUND: there is no user 'bob'" in again.stderr) == (1, True)
+    principal = ottla("user", "delete", "User:bob", *login, **environment)
+    assert (principal.exit_code, "write 'bob' here" in principal.stderr) == (2, True)
 
 
 def test_a_wrong_password_of_the_command_itself_is_told(broker: TestBroker) -> None:
@@ -123,8 +134,10 @@ def test_a_wrong_password_of_the_command_itself_is_told(broker: TestBroker) -> N
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
-        (("alice",), "the password is empty"),
-        (("alice", "--mechanism", "PLAIN"), "SCRAM-SHA-256, SCRAM-SHA-512"),
+        (("alice",), "there is no password for alice: OTTLA_PASSWORD is not set"),
+        (("User:alice",), "call the user 'alice'; write 'alice' here"),
+        (("alice", "--mechanism", "PLAIN"), "PLAIN has the same password as with SCRAM; give SCRAM-SHA-256 or"),
+        (("alice", "--mechanism", "MD5"), "it must be one of SCRAM-SHA-256, SCRAM-SHA-512"),
         (("alice", "--iterations", "100"), "4096"),
         (("",), "the name is empty"),
         ((), "NAME"),

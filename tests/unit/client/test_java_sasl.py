@@ -13,6 +13,7 @@ import pytest
 
 from ottla.client.java_security import java_security
 from ottla.client.oauth import ClientCredentials
+from ottla.net.sasl.errors import TokenError
 
 PACKAGE = "org.apache.kafka.common.security"
 SCRAM = f'{PACKAGE}.scram.ScramLoginModule required username="alice" password="wonder;=\\"4711";'
@@ -106,8 +107,31 @@ def test_a_token_is_fetched_as_java_fetches_it(issuer: str) -> None:
 
 def test_a_server_that_gives_no_token_is_told(issuer: str) -> None:
     wrong = ClientCredentials(token_endpoint_url=issuer, client_id="billing", client_secret="wrong", scope="all")
-    with pytest.raises(OSError, match="401"):
+    with pytest.raises(TokenError, match=r"no token from http://127\.0\.0\.1: it answers 401 Unauthorized"):
         wrong.token()
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [(None, "no such file or directory"), (b" ", "what it gives is empty"), (b"\xff\xfe4711", "is no token")],
+)
+def test_a_file_without_a_token_is_told_and_not_shown(tmp_path: Path, content: bytes | None, complaint: str) -> None:
+    file = tmp_path / "token"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(TokenError, match=complaint) as refused:
+        ClientCredentials(token_endpoint_url=file.as_uri()).token()
+    assert str(file) in str(refused.value)
+    assert "4711" not in str(refused.value)
+
+
+def test_a_server_that_is_not_there_is_told_without_the_rest_of_its_address() -> None:
+    wrong = ClientCredentials(
+        token_endpoint_url="http://127.0.0.1:1/token?secret=4711", client_id="billing", client_secret="s-4711"
+    )
+    with pytest.raises(TokenError, match=r"no token from http://127\.0\.0\.1: connection refused") as refused:
+        wrong.token()
+    assert "4711" not in str(refused.value)
 
 
 def test_a_token_may_be_in_a_file(tmp_path: Path) -> None:

@@ -56,7 +56,10 @@ def test_without_tls_its_options_have_no_effect_as_in_java() -> None:
         ({"ssl.keystore.type": "PKCS12"}, "option kafka.ssl.keystore.type is PKCS12; stores are PEM files here"),
         ({"ssl.truststore.location": "ca.JKS"}, "option kafka.ssl.truststore.location is a JKS or PKCS12 store"),
         ({"ssl.truststore.password": "hidden"}, "option kafka.ssl.truststore.password is set, but PEM files have no"),
-        ({"ssl.keystore.key": "-----BEGIN SECRET"}, "ssl_keyfile is set without ssl_certfile"),
+        (
+            {"ssl.keystore.key": "-----BEGIN SECRET"},
+            "option kafka.ssl.keystore.key is set without kafka.ssl.keystore.location; give the certificate",
+        ),
     ],
 )
 def test_what_cannot_be_is_named_with_what_to_do(wrong: dict[str, str], said: str) -> None:

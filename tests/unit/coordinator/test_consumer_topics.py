@@ -1,10 +1,10 @@
 """Topics that come, grow and go, and subscriptions by regular expression."""
 
+import sys
 import time
 
 import pytest
 
-from ottla.coordinator.group.consumer import regex
 from ottla.coordinator.group.consumer.regex import TopicPattern
 from ottla.wire.errors import ErrorCode, KafkaError
 
@@ -115,7 +115,7 @@ def test_what_is_no_expression_is_refused_and_leaves_no_trace() -> None:
 
 
 def test_a_broker_without_the_library_says_so_and_serves_names(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(regex, "re2", None)
+    monkeypatch.setitem(sys.modules, "re2", None)
     world = ConsumerWorld()
     answer = world.beat(member_id="a", rebalance_timeout_ms=1, subscribed_topic_regex="o.*", topic_partitions=[])
     assert answer.error is ErrorCode.INVALID_REGULAR_EXPRESSION

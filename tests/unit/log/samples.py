@@ -168,10 +168,10 @@ def marker(producer_id: int, epoch: int, *, commit: bool) -> Batch:
     return Batch(bytearray(data))
 
 
-def fill(log: Log, count: int, *, size: int = 100, first: int = 0) -> None:
+def fill(log: Log, count: int, *, size: int = 100, first: int = 0, timestamp: int = NOW) -> None:
     """Append batches of one record each: `value 0`, `value 1` and so on, padded."""
     for number in range(first, first + count):
-        log.append_as_leader(batch_of(f"value {number}".ljust(size)), 0)
+        log.append_as_leader(batch_of(f"value {number}".ljust(size), timestamp=timestamp), 0)
 
 
 def enforce(log: Log, now_ms: int, high_watermark: int | None = None) -> list[Removed]:

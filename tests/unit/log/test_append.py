@@ -6,6 +6,7 @@ from struct import unpack
 
 import pytest
 
+from ottla.log.segment import MOST_UNWRITTEN
 from ottla.record.batch import Batch
 from ottla.wire.errors import ErrorCode, KafkaError
 
@@ -176,6 +177,7 @@ def test_index_entries_come_every_few_bytes(tmp_path: Path) -> None:
     for number in range(20):
         log.append_as_leader(batch_of(b"x" * 332, timestamp=NOW + number), 0)
     size = log.size // 20
+    log.flush()
     data = (place.folder / "00000000000000000000.index").read_bytes()
     assert [unpack(">ii", data[at : at + 8]) for at in range(0, len(data), 8)] == [
         (number, number * size) for number in range(3, 20, 3)
@@ -212,18 +214,35 @@ def test_a_refused_write_leaves_nothing_behind(tmp_path: Path) -> None:
     assert [record.offset for record in read_all(log)] == list(range(7))
 
 
-def test_an_index_entry_that_finds_no_room_does_not_lose_the_batch(tmp_path: Path) -> None:
+@pytest.mark.parametrize("refused", [".index", ".timeindex"])
+def test_an_index_entry_that_finds_no_room_does_not_lose_the_batch(tmp_path: Path, refused: str) -> None:
     place = Place(tmp_path, index_interval_bytes=0)
     log = place.create()
     fill(log, 3)
-    place.disk.refused = ".index"
-    fill(log, 3, first=3)
+    log.flush()
+    place.disk.refused = refused
+    # Later ones, so that they are in the time index too. An offset is not written without its time.
+    fill(log, 3, first=3, timestamp=NOW + 1)
+    # They are in memory until somebody wants them on the disk.
+    assert log.segments[0].offsets.count == 5
+    log.flush()
     assert log.segments[0].offsets.count == 2
     place.disk.refused = None
     fill(log, 2, first=6)
     assert log.segments[0].offsets.count == 4
     assert values(log) == [f"value {number}" for number in range(8)]
     assert [record.offset for record in read_all(log, 4)] == [4, 5, 6, 7]
+
+
+def test_index_entries_are_written_many_at_a_time(tmp_path: Path) -> None:
+    place = Place(tmp_path, index_interval_bytes=0)
+    log = place.create()
+    index = place.folder / "00000000000000000000.index"
+    fill(log, MOST_UNWRITTEN)
+    assert not index.exists()
+    fill(log, 1, first=MOST_UNWRITTEN)
+    assert index.stat().st_size == 8 * MOST_UNWRITTEN
+    assert [record.offset for record in read_all(log, 40)] == list(range(40, MOST_UNWRITTEN + 1))
 
 
 @pytest.mark.parametrize("refused", [".snapshot", ".timeindex", "00000000000000000003.log"])

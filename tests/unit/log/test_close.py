@@ -169,3 +169,20 @@ def test_flushes_in_a_thread_keep_up_with_appends_rolls_and_retention(tmp_path: 
     assert recovered.end_offset == 100
     assert recovered.recovery is not None
     assert recovered.recovery.cuts == []
+
+
+def test_a_flush_of_a_deleted_log_writes_nothing_into_one_of_the_same_name(tmp_path: Path) -> None:
+    place = Place(tmp_path, index_interval_bytes=0)
+    old = place.create()
+    fill(old, 5)
+    old.delete()
+    new = place.create()
+    fill(new, 1)
+    # As a flush does that was under way meanwhile.
+    old.segments[0].sync_indexes()
+    new.flush()
+    assert not (place.folder / "00000000000000000000.index").exists()
+    fill(new, 3, first=1)
+    new.flush()
+    assert (place.folder / "00000000000000000000.index").stat().st_size == 3 * 8
+    assert values(new) == [f"value {number}" for number in range(4)]

@@ -5,12 +5,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from ottla.log.files import OpenFiles
+from ottla.log.index import OFFSET_ENTRY
 from ottla.log.log import Log
 from ottla.log.walk import WouldWaitError
+from ottla.ports.disk import SystemDisk, SystemFile
 from ottla.record.batch import Batch, batches
 from ottla.wire.errors import ErrorCode, KafkaError
 
-from .samples import Place, batch_of, enforce, fill, read_all
+from .samples import FOLDER, TOPIC_ID, Place, StillClock, batch_of, config_of, enforce, fill, read_all
 
 
 @pytest.fixture
@@ -202,3 +205,62 @@ def test_a_flipped_bit_in_an_index_never_makes_a_reader_skip_a_record(tmp_path: 
                 assert isinstance(first, Batch)
                 assert first.base_offset == offset
     index.write_bytes(sound)
+
+
+class CountingFile(SystemFile):
+    """A file that counts how often it is read."""
+
+    reads = 0
+
+    def read_cached(self, position: int, length: int) -> bytes | bytearray | memoryview | None:
+        CountingFile.reads += 1
+        return super().read_cached(position, length)
+
+
+class CountingDisk(SystemDisk):
+    def open(self, name: str, *, create: bool = False) -> SystemFile:
+        return CountingFile(self._path(name), create)
+
+
+@pytest.mark.parametrize("value_bytes", [10, 3_000, 9_000, 40_000])
+def test_batches_of_any_size_are_found_at_any_offset_and_large_ones_by_one_read_each(
+    tmp_path: Path, value_bytes: int
+) -> None:
+    disk = CountingDisk(str(tmp_path))
+    log = Log.create(disk, OpenFiles(disk), FOLDER, config_of(), StillClock(), TOPIC_ID)
+    # More than index entries are kept in memory, and than are read at once.
+    for _ in range(300):
+        log.append_as_leader(batch_of("a" * value_bytes, "b", "c"), 0)
+    for offset in range(900):
+        found = log.read(offset, 100, end=900, wait=False)
+        assert found is not None
+        assert Batch(found.read()).base_offset == offset // 3 * 3
+    CountingFile.reads = 0
+    for offset in range(3, 750, 3):
+        log.read(offset, 100, end=900, wait=False)
+    reads = CountingFile.reads / 249
+    # From one index entry to the next there is a read, or two; the index itself is read once in a while.
+    assert reads < (1.1 if value_bytes > 8_192 else 2.1)
+
+
+def test_an_index_entry_that_is_wrong_misleads_nobody(tmp_path: Path) -> None:
+    log = Place(tmp_path).create()
+    for _ in range(100):
+        log.append_as_leader(batch_of("a" * 20_000, "b", "c"), 0)
+    log.roll()
+    log.flush()
+    index = log.segments[0].offsets
+    positions = [index.find(last)[1] for last in range(5, 300, 3)]  # type: ignore[index]
+    for changed in (positions[50] + 1, positions[52]):
+        place = (tmp_path / "orders-0" / "00000000000000000000.index").open("r+b")
+        with place:
+            place.seek(50 * 8 + 4)
+            place.write(changed.to_bytes(4, "big"))
+        # A new look at the file, as after a restart.
+        index.forget_unwritten()
+        fresh = type(index)(OpenFiles(SystemDisk(str(tmp_path))), index.name, OFFSET_ENTRY)
+        log.segments[0].offsets = fresh
+        for offset in range(300):
+            found = log.read(offset, 100, end=300)
+            assert found is not None
+            assert Batch(found.read()).base_offset == offset // 3 * 3

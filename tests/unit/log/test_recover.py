@@ -89,6 +89,7 @@ def test_zeros_that_a_power_cut_left_are_cut(tmp_path: Path) -> None:
     place = Place(tmp_path / "a", index_interval_bytes=300)
     log = place.create()
     fill(log, 10)
+    log.flush()
     crashed = place.crash(tmp_path / "b")
     for suffix in ("log", "index", "timeindex"):
         with (crashed.folder / f"{FIRST}.{suffix}").open("ab") as file:

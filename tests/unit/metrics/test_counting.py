@@ -1,13 +1,14 @@
 """Counters: the compiled ones and their twins agree, errors are found wherever a response has them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from sys import getrefcount
 from types import ModuleType
 from typing import Any
 
 import pytest
 
 from ottla.metrics import _counting_twin
-from ottla.metrics.bounds import BOUNDS_S
+from ottla.metrics.bounds import BOUNDS_S, NOTED_BYTES, NOTED_TOGETHER
 from ottla.metrics.clients import OTHERS, ClientCounters, Clients
 from ottla.metrics.counting import Metrics
 from ottla.metrics.errors import error_paths
@@ -45,55 +46,90 @@ def _produce_response(*codes: ErrorCode) -> ProduceResponse:
     return ProduceResponse(responses=[TopicProduceResponse(name="t", partition_responses=parts)])
 
 
-def _ticking(*times: float) -> Callable[[], float]:
-    moments: Iterator[float] = iter(times)
-    return lambda: next(moments)
-
-
-def _tally(tallies: Any, *times: float) -> tuple[Any, Any, Any]:
+def _tally(tallies: Any) -> tuple[Any, Any, Any]:
+    """A tally whose clock stands still at 0, so that a request took as long before as it began."""
     api = tallies.ApiTally(0)
     paths = error_paths(schema_of(ProduceResponse))
-    return tallies.Tally(_ticking(*times), [api], lambda key: paths), api, tallies.ClientTally("User:alice", "app")
+    return tallies.Tally([api], lambda key: paths, lambda: 0.0), api, tallies.ClientTally("User:alice", "app")
+
+
+def _metrics() -> tuple[Metrics, ClientCounters]:
+    metrics = Metrics(lambda: 1.0)
+    return metrics, metrics.clients.enter(_Connection(), "app")
 
 
 def test_what_took_as_long_as_a_bound_is_in_its_bucket(tallies: ModuleType) -> None:
     times = [0.0, *BOUNDS_S, 1e9]
-    tally, api, client = _tally(tallies, *times)
-    for _ in times:
-        tally.answered(0, client, 1, None, None, 0.0)
+    tally, api, client = _tally(tallies)
+    for took in times:
+        tally.answered(0, client, 1, None, None, -took)
+    tally.add_up()
     assert api.buckets == [2] + [1] * (len(BOUNDS_S) - 1) + [1]
     assert api.seconds == pytest.approx(sum(times))
     assert client.requests == client.bytes_in == len(times)
 
 
-def test_bytes_of_all_buffers_are_counted_and_none_where_there_is_no_reply(tallies: ModuleType) -> None:
-    tally, _, client = _tally(tallies, 1.0, 1.0)
-    tally.answered(0, client, 10, _produce_response(), [b"abc", memoryview(b"defg")], 0.5)
-    tally.answered(0, client, 10, None, None, 0.5)
-    assert (client.bytes_in, client.bytes_out, client.errors) == (20, 7, 0)
-
-
 def test_each_error_in_a_response_counts(tallies: ModuleType) -> None:
-    tally, api, client = _tally(tallies, 1.0, 1.0)
+    tally, api, client = _tally(tallies)
     gone, full = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.KAFKA_STORAGE_ERROR
-    tally.answered(0, client, 10, _produce_response(gone, ErrorCode.NONE, full, gone), [b""], 0.5)
-    tally.answered(0, client, 10, _produce_response(ErrorCode.NONE), [b""], 0.5)
+    responses = [_produce_response(gone, ErrorCode.NONE, full, gone), _produce_response(ErrorCode.NONE), None]
+    for each in responses:
+        tally.answered(0, client, 10, each, [b"12345"], -0.5)
+    tally.add_up()
     assert api.errors == {3: 2, 56: 1}
-    assert client.errors == 3
+    assert (client.errors, client.bytes_in, client.bytes_out) == (3, 30, 15)
+
+
+def test_bytes_of_all_buffers_are_counted_and_none_where_there_is_no_reply() -> None:
+    metrics, client = _metrics()
+    metrics.answered(0, client, 10, _produce_response(), [b"abc", memoryview(b"defg")], 0.5)
+    metrics.answered(0, client, 10, _produce_response(), [b"abc"], 0.5)
+    metrics.answered(0, client, 10, None, None, 0.5)
+    assert metrics.apis[0].seconds == 1.5
+    assert (client.bytes_in, client.bytes_out, client.errors) == (30, 10, 0)
+
+
+@pytest.mark.parametrize("look", [lambda metrics: metrics.apis, lambda metrics: metrics.clients])
+def test_whoever_looks_finds_everything_added_up(look: Callable[[Metrics], object]) -> None:
+    metrics, client = _metrics()
+    metrics.answered(0, client, 10, None, None, 0.5)
+    assert client.requests == 0
+    look(metrics)
+    assert client.requests == 1
+
+
+def test_few_and_small_responses_are_kept_until_they_are_counted_and_no_longer(tallies: ModuleType) -> None:
+    tally, _, client = _tally(tallies)
+    for _ in range(1, NOTED_TOGETHER):
+        tally.answered(0, client, 10, _produce_response(), [bytes(NOTED_BYTES)], 0.0)
+        assert client.requests == 0
+    last = _produce_response()
+    before = getrefcount(last)
+    tally.answered(0, client, 10, last, [b""], 0.0)
+    assert (client.requests, getrefcount(last)) == (NOTED_TOGETHER, before)
+    tally.answered(0, client, 10, last, [bytes(NOTED_BYTES), b"and one"], 0.0)
+    assert (client.requests, getrefcount(last)) == (NOTED_TOGETHER + 1, before)
+
+
+def test_what_cannot_be_counted_is_refused_and_counts_nothing(tallies: ModuleType) -> None:
+    tally, api, client = _tally(tallies)
+    for api_key in (-1, 1):
+        with pytest.raises(IndexError):
+            tally.answered(api_key, client, 10, None, None, 0.0)
+    tally.add_up()
+    assert (sum(api.buckets), client.requests) == (0, 0)
 
 
 def test_errors_of_a_message_and_of_its_parts_are_both_found() -> None:
-    metrics = Metrics(_ticking(1.0))
+    metrics, client = _metrics()
     part = FetchableTopicResponse(partitions=[PartitionData(error_code=1)])
-    client = metrics.clients.enter(_Connection(), "app")
     metrics.answered(1, client, 1, FetchResponse(error_code=70, responses=[part]), [b""], 0.0)
     assert metrics.apis[1].errors == {70: 1, 1: 1}
 
 
 @pytest.mark.parametrize("key", MODULES)
 def test_a_default_response_of_any_api_can_be_counted_and_has_no_errors(key: int) -> None:
-    metrics = Metrics(_ticking(1.0))
-    client = metrics.clients.enter(_Connection(), "app")
+    metrics, client = _metrics()
     metrics.answered(key, client, 1, response(key)(), [b""], 0.0)
     assert metrics.apis[key].errors == {}
     assert [api.api_key for api in metrics.apis if api.used] == [key]

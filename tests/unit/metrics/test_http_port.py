@@ -40,6 +40,14 @@ def test_pages_are_found_by_path_whatever_the_query(port: int) -> None:
         assert reply.read() == b"/here "
 
 
+def test_whoever_asks_for_headers_gets_no_page(port: int) -> None:
+    """As some do that only look whether all is well."""
+    found, _, body = _ask(port, b"HEAD /here HTTP/1.0\r\n\r\n").partition(b"\r\n\r\n")
+    assert found.startswith(b"HTTP/1.0 200 ")
+    assert b"Content-Length: 6\r\n" in found + b"\r\n"
+    assert body == b""
+
+
 def test_what_is_not_there_is_not_found(port: int) -> None:
     with pytest.raises(HTTPError) as caught:
         urlopen(f"http://127.0.0.1:{port}/there")

@@ -2,11 +2,15 @@
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
 from ottla.net import Listener, Reply, ServerConnection
+from ottla.wire.api.api_versions import ApiVersion, ApiVersionsResponse
+from ottla.wire.api.metadata import MetadataResponse
+from ottla.wire.errors import ErrorCode
+from ottla.wire.frame import encode_response, read_request_prefix
 
 
 def framed(body: bytes | bytearray) -> bytes:
@@ -56,3 +60,27 @@ class Client:
             await self.writer.wait_closed()
         except ConnectionError:
             return
+
+
+def offering(versions: dict[int, int], then: Callable[[int, int, int], Reply] | None = None) -> Any:
+    """A handler that negotiates as a broker does, and leaves all else to `then(key, version, correlation_id)`."""
+
+    def handler(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
+        key, version, correlation_id = read_request_prefix(frame)
+        if key == 18:
+            response = ApiVersionsResponse(
+                api_keys=[ApiVersion(api_key=known, max_version=last) for known, last in versions.items()]
+            )
+            if version > versions[18]:
+                response.error_code = ErrorCode.UNSUPPORTED_VERSION
+                return encode_response(response, 0, correlation_id=correlation_id)
+            return encode_response(response, version, correlation_id=correlation_id)
+        assert then is not None
+        return then(key, version, correlation_id)
+
+    return handler
+
+
+def metadata(key: int, version: int, correlation_id: int) -> Reply:
+    assert key == 3
+    return encode_response(MetadataResponse(controller_id=correlation_id), version, correlation_id=correlation_id)

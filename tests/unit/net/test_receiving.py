@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ottla.net.receiving import FIRST_BYTES, STEP_BYTES, Receiver, scratch
+from ottla.net.receiving import FIRST_BYTES, LARGE_BYTES, PEEK_BYTES, STEP_BYTES, TRUSTED_BYTES, Receiver, scratch
 from ottla.wire.errors import ProtocolError
 
 SCRATCH = 64 * 1024
@@ -74,6 +74,32 @@ def test_what_a_peer_is_believed_gets_its_room_at_once() -> None:
             assert len(room) == at_once
         body = bytes(range(256)) * (size // 256)
         assert feed(receiver, body, [STEP_BYTES // 3]) == [body]
+
+
+def test_after_a_large_frame_little_of_the_next_is_copied() -> None:
+    receiver = Receiver(10 * TRUSTED_BYTES, scratch())
+    whole = len(receiver.room())
+    for size in (LARGE_BYTES, 2 * LARGE_BYTES, 10):
+        frame = bytes(range(256)) * (size // 256) + bytes(size % 256)
+        found = feed(receiver, struct.pack(">i", size) + frame, [10_000_000])
+        assert found == [frame]
+        assert len(receiver.room()) == (PEEK_BYTES if size >= LARGE_BYTES else whole)
+
+
+def test_a_peer_that_has_sent_much_may_announce_as_much_and_no_more_than_half_a_megabyte() -> None:
+    receiver = Receiver(10 * TRUSTED_BYTES, scratch())
+    for size, most in (
+        (LARGE_BYTES, FIRST_BYTES),
+        (3 * TRUSTED_BYTES, LARGE_BYTES),
+        (4 * TRUSTED_BYTES, TRUSTED_BYTES),
+    ):
+        receiver.room()[:4] = struct.pack(">i", size)
+        assert receiver.received(4) == []
+        assert len(receiver.room()) == most
+        found: list[bytes | bytearray] = []
+        while not found:
+            found = receiver.received(len(receiver.room()))
+        assert len(found[0]) == size
 
 
 def test_connections_share_a_scratch() -> None:

@@ -11,6 +11,7 @@ from urllib.error import URLError
 import pytest
 
 from ottla.client.oauth import ClientCredentials
+from ottla.net.sasl.errors import TokenError
 from ottla.net.web import MOST_BYTES, read_address
 from tests.certificates import Authority, written
 
@@ -100,7 +101,7 @@ def test_a_secret_is_taken_to_no_other_address() -> None:
     with serving() as first, serving() as second:
         first.other = second.address
         provider = ClientCredentials(token_endpoint_url=first.address, client_id="billing", client_secret="s-4711")
-        with pytest.raises(URLError, match="to which no secret is taken"):
+        with pytest.raises(TokenError, match="to which no secret is taken"):
             provider.token()
         assert len(first.visits) == 1
         assert second.visits == []

@@ -1,16 +1,21 @@
 """Both ends of TLS: an authority, a broker's listener, and clients of every kind."""
 
-from collections.abc import AsyncIterator
+import ssl
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from ottla.net import Connection, Listener, Security
+import pytest
+
+from ottla.net import Connection, Listener, Security, ServerConnection
 from ottla.net.doorway import ListenerTls
 from ottla.net.pem import Pem
 from ottla.net.principals import PrincipalRules
 from ottla.net.tls import Reloading, ServerSettings, server_context
 from ottla.ports import SystemClock
+from ottla.wire.api.api_versions import ApiVersionsResponse
+from ottla.wire.frame import encode_response, read_request_prefix
 from tests.certificates import Authority, Identity, written
 from tests.unit.net.peers import listening
 
@@ -64,3 +69,22 @@ class TlsWorld:
 
     async def connect(self, listener: Listener, identity: Identity | None = None, **changes: Any) -> Connection:
         return await Connection.open(*listener.address, security=self.security(identity, **changes), timeout_ms=5_000)
+
+
+def broker(connection: ServerConnection, frame: bytes | bytearray) -> Any:
+    """Answers ApiVersions, which is all that a connection asks when it opens."""
+    prefix = read_request_prefix(frame)
+    return encode_response(ApiVersionsResponse(), prefix.api_version, correlation_id=prefix.correlation_id)
+
+
+def client_context(world: TlsWorld, **changes: Any) -> ssl.SSLContext:
+    context = ssl.create_default_context(cafile=world.ca)
+    for name, value in changes.items():
+        setattr(context, name, value)
+    return context
+
+
+async def refused(opening: Awaitable[Connection]) -> BaseException:
+    with pytest.raises(Exception) as caught:
+        await (await opening).close()
+    return caught.value

@@ -2,7 +2,7 @@
 
 import importlib
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from aiokafka.record.default_records import DefaultRecordBatch as AiokafkaBatch
@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ottla.record import _twin as twin
 from ottla.record.kernels import Record
+from ottla.wire.errors import EncodeError, ProtocolError
 
 with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
     from kafka.record.default_records import DefaultRecordBatch as KafkaPythonBatch
@@ -66,3 +67,24 @@ def records_of(fields: Sequence[Fields], base_offset: int = 0) -> list[Record]:
 def plain(record: Any) -> tuple[Any, ...]:
     """A record of either kernel, or of another library, as a tuple that compares with any other."""
     return (record.offset, record.timestamp, record.key, record.value, [tuple(pair) for pair in record.headers])
+
+
+def outcome(call: Callable[[], Any]) -> Any:
+    """What a call gives, or how it fails, in a form that compares between the kernels."""
+    try:
+        result = call()
+    except ProtocolError as error:
+        return "refused", str(error), error.offset, error.where, error.code
+    except (EncodeError, TypeError, IndexError, BufferError) as error:
+        return type(error).__name__, str(error)
+    except OverflowError as error:
+        return type(error).__name__
+    return [plain(record) for record in result] if isinstance(result, list) else result
+
+
+def gather(kernel: Any, data: bytes, count: int, *arguments: Any, **wanted: bool) -> Any:
+    """The columns that a kernel makes of one section."""
+    columns = kernel.Columns(**wanted)
+    added = columns.extend(data, count, *arguments)
+    assert added == columns.rows
+    return columns.finish()

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from ottla.record import _twin as twin
 from ottla.record._kernel_types import BinaryColumn
 from ottla.wire.errors import EncodeError
-from tests.unit.record.samples import compiled
-from tests.unit.record.test_kernels import BAD_ROWS, GOOD, binary_column, each_kernel, needs_compiled, outcome
+from tests.unit.record.samples import compiled, outcome
+from tests.unit.record.test_kernels import each_kernel, needs_compiled
+from tests.unit.record.test_kernels_columns import BAD_ROWS, GOOD, binary_column
 
 with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
     from kafka.partitioner import murmur2 as kafka_python_murmur2

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from ottla.record import _twin as twin
 from ottla.record._legacy_types import MessageRun, MessageTotals, StoredMessage
 from ottla.wire.errors import EncodeError, ErrorCode, ProtocolError
-from tests.unit.record.samples import EXAMPLE, NOW, Fields, compiled, section_of, some_bytes, some_fields
-from tests.unit.record.test_kernels import each_kernel, needs_compiled, outcome
+from tests.unit.record.samples import EXAMPLE, NOW, Fields, compiled, outcome, section_of, some_bytes, some_fields
+from tests.unit.record.test_kernels import each_kernel, needs_compiled
 
 LARGEST = 2**63 - 1
 SMALLEST = -(2**63)

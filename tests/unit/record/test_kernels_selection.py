@@ -10,16 +10,9 @@ from hypothesis import strategies as st
 
 from ottla.record import _twin as twin
 from ottla.wire.errors import EncodeError
-from tests.unit.record.samples import NOW, Fields, compiled, section_of, some_fields
-from tests.unit.record.test_kernels import (
-    GOOD,
-    LARGEST,
-    binary_column,
-    each_kernel,
-    header_column,
-    needs_compiled,
-    outcome,
-)
+from tests.unit.record.samples import NOW, Fields, compiled, outcome, section_of, some_fields
+from tests.unit.record.test_kernels import LARGEST, each_kernel, needs_compiled
+from tests.unit.record.test_kernels_columns import GOOD, binary_column, header_column
 
 
 def chosen(rows: Sequence[int]) -> bytes:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from ottla.record import _twin as twin
 from ottla.record._legacy_types import MessageRun
 from ottla.wire.errors import ProtocolError
-from tests.unit.record.samples import EXAMPLE, NOW, Fields, compiled, section_of, some_fields
-from tests.unit.record.test_kernels import FAULTS, LARGEST, each_kernel, needs_compiled, outcome, run_python
+from tests.unit.record.samples import EXAMPLE, NOW, Fields, compiled, outcome, section_of, some_fields
+from tests.unit.record.test_kernels import FAULTS, LARGEST, each_kernel, needs_compiled, run_python
 from tests.unit.record.test_kernels_legacy import message, some_messages, whole
 
 

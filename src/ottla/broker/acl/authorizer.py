@@ -4,7 +4,7 @@ Decisions are remembered until the rules change, so that a busy client costs a l
 """
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from ottla.broker.acl.matching import IN_NO_NAME, Rules
@@ -43,12 +43,22 @@ class Client(Protocol):
         """Who he is, as rules name him."""
         ...
 
+    @property
+    def identity(self) -> Mapping[str, str | None]:
+        """Who he is, as structured logs have it."""
+        ...
+
 
 class Somebody(NamedTuple):
     """Somebody who wanted to do something, and may not be connected any more."""
 
     host: str
     principal: str
+
+    @property
+    def identity(self) -> Mapping[str, str | None]:
+        """Who he is, as structured logs have it."""
+        return {"address": self.host, "principal": self.principal, "client_id": None}
 
 
 _Question = tuple[str, str, ACLOperation, ResourceType, str]
@@ -66,9 +76,8 @@ class _Known(NamedTuple):
 class Authorizer:
     """Allows and refuses. Threads other than the event loop's may ask too.
 
-    >>> from types import SimpleNamespace
     >>> authorizer = Authorizer({}, super_users=["User:root"])
-    >>> root, alice = (SimpleNamespace(principal=f"User:{name}", host="10.0.0.1") for name in ("root", "alice"))
+    >>> root, alice = (Somebody("10.0.0.1", f"User:{name}") for name in ("root", "alice"))
     >>> authorizer.allows(root, ACLOperation.READ, ResourceType.TOPIC, "orders")
     True
     >>> authorizer.check(alice, ACLOperation.READ, ResourceType.TOPIC, "orders")
@@ -86,6 +95,12 @@ class Authorizer:
     def of(cls, config: BrokerConfig, acls: Acls) -> "Authorizer | None":
         """What a broker's settings ask for; None where everybody may do everything."""
         if not config.authorizer_class_name:
+            if config.super_users or acls:
+                log.warning(
+                    "%s, but authorizer.class.name is not set: everybody who gets in may do everything; "
+                    "set authorizer.class.name = ottla to have rules of access decide",
+                    "super.users is set" if config.super_users else "there are rules of access",
+                )
             return None
         return cls(
             acls,
@@ -141,7 +156,7 @@ class Authorizer:
             if len(told) >= MOST_DECISIONS:
                 told.clear()
             told.add(question)
-            log.info("%s; this is told once until rules of access change", message)
+            log.info("%s; this is told once until rules of access change", message, extra=who.identity)
         return KafkaError(REFUSALS[resource_type], message)
 
 

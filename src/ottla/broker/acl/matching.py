@@ -1,8 +1,7 @@
 """Which rules concern somebody who wants to do something, and what they say. No state, no defaults, no super users."""
 
 from collections.abc import Iterator
-from functools import cached_property, lru_cache
-from ipaddress import IPv6Address, ip_address
+from functools import cached_property
 
 from ottla.cluster.acl import (
     ACL,
@@ -15,6 +14,7 @@ from ottla.cluster.acl import (
     ResourcePattern,
     ResourceType,
 )
+from ottla.config.address import plain_host
 
 _IMPLIED = {
     ACLOperation.DESCRIBE: frozenset(
@@ -105,19 +105,3 @@ def _applies(rule: ACL, principal: str, host: str, operation: ACLOperation) -> b
     if rule.operation in (operation, ACLOperation.ALL):
         return True
     return rule.permission_type is ACLPermissionType.ALLOW and rule.operation in _IMPLIED.get(operation, ())
-
-
-@lru_cache(maxsize=10_000)
-def plain_host(text: str) -> str:
-    """An address in the one form that all its forms have in common; what is no address as it is.
-
-    >>> plain_host("::ffff:10.0.0.1"), plain_host("0:0:0:0:0:0:0:1"), plain_host("here")
-    ('10.0.0.1', '::1', 'here')
-    """
-    try:
-        address = ip_address(text)
-    except ValueError:
-        return text
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    return str(address)

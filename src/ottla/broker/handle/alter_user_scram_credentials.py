@@ -6,7 +6,7 @@ together or not at all.
 
 from typing import TYPE_CHECKING, Any
 
-from ottla.broker.acl.check import is_allowed
+from ottla.broker.acl.check import check_allowed
 from ottla.broker.request import Answer, Request
 from ottla.cluster.acl import ACLOperation, ResourceType
 from ottla.cluster.credential import LEAST_ITERATIONS, MOST_ITERATIONS, ScramCredential, ScramMechanism
@@ -36,9 +36,10 @@ async def handle(broker: "Broker", request: Request) -> Answer:
     changes: list[Change] = [*body.deletions, *body.upsertions]
     for change in changes:
         by_user.setdefault(change.name, []).append(change)
-    if not is_allowed(broker, request, ACLOperation.ALTER, ResourceType.CLUSTER):
-        refusal = KafkaError(ErrorCode.CLUSTER_AUTHORIZATION_FAILED, "you may not alter the cluster")
-        return AlterUserScramCredentialsResponse(results=[_result(user, refusal) for user in by_user])
+    try:
+        check_allowed(broker, request, ACLOperation.ALTER, ResourceType.CLUSTER)
+    except KafkaError as error:
+        return AlterUserScramCredentialsResponse(results=[_result(user, error) for user in by_user])
     results = [_result(user, await _alter(broker, user, changes)) for user, changes in by_user.items()]
     return AlterUserScramCredentialsResponse(results=results)
 

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ottla.broker.acl.check import allowed_names, authorized_operations, check_allowed
+from ottla.broker.acl.check import authorized_operations, check_allowed, topic_failure
 from ottla.broker.coordinator import together
 from ottla.broker.request import Answer, Request
 from ottla.cluster.acl import ACLOperation, ResourceType
@@ -41,7 +41,7 @@ def _or_refused(broker: "Broker", request: Request, group: DescribedGroup) -> De
     for member in group.members:
         for assignment in (member.assignment, member.target_assignment):
             names.update(topic.topic_name for topic in assignment.topic_partitions)
-    if len(allowed_names(broker, request, ACLOperation.DESCRIBE, ResourceType.TOPIC, names)) == len(names):
+    if not any(topic_failure(broker, request, ACLOperation.DESCRIBE, name) for name in sorted(names)):
         return group
     return DescribedGroup(
         group_id=group.group_id,

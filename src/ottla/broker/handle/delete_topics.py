@@ -6,7 +6,7 @@ own to say so.
 
 from typing import TYPE_CHECKING
 
-from ottla.broker.acl.check import check_allowed, is_allowed
+from ottla.broker.acl.check import check_allowed, is_allowed, topic_failure
 from ottla.broker.request import Answer, Request
 from ottla.cluster.acl import ACLOperation, ResourceType
 from ottla.wire.api.delete_topics import (
@@ -70,8 +70,8 @@ def _check_access(broker: "Broker", request: Request, name: str, result: Deletab
     if is_allowed(broker, request, ACLOperation.DESCRIBE, ResourceType.TOPIC, name):
         result.name = name
         check_allowed(broker, request, ACLOperation.DELETE, ResourceType.TOPIC, name)
-    elif not is_allowed(broker, request, ACLOperation.DELETE, ResourceType.TOPIC, name):
-        raise KafkaError(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "you may not delete the topic of this id")
+    elif code := topic_failure(broker, request, ACLOperation.DELETE, name):
+        raise KafkaError(code, "you may not delete the topic of this id")
 
 
 def _refuse_repeated(results: list[DeletableTopicResult]) -> list[DeletableTopicResult]:

@@ -6,6 +6,7 @@ from ottla.broker.acl.check import check_allowed
 from ottla.broker.request import Answer, Request
 from ottla.cluster.acl import ACLOperation, ResourceType
 from ottla.cluster.quota import CLIENT_ID, IP, USER, QuotaEntity
+from ottla.config.address import plain_host
 from ottla.wire.api.describe_client_quotas import (
     ComponentData,
     DescribeClientQuotasRequest,
@@ -66,10 +67,14 @@ def _matches(entity: QuotaEntity, wanted: dict[str, ComponentData], strict: bool
     parts = dict(entity)
     if wanted.keys() - parts.keys() or (strict and len(parts) != len(wanted)):
         return False
-    return all(
-        one.match_type == ANY or parts[kind] == (one.match if one.match_type == EXACT else None)
-        for kind, one in wanted.items()
-    )
+    return all(one.match_type == ANY or parts[kind] == _name(one) for kind, one in wanted.items())
+
+
+def _name(one: ComponentData) -> str | None:
+    if one.match_type != EXACT or one.match is None:
+        return None
+    # Addresses are kept in one of their forms.
+    return plain_host(one.match) if one.entity_type == IP else one.match
 
 
 def _order(entity: QuotaEntity) -> list[tuple[str, str]]:

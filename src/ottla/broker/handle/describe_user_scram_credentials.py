@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from ottla.broker.acl.check import is_allowed
+from ottla.broker.acl.check import check_allowed
 from ottla.broker.request import Answer, Request
 from ottla.cluster.acl import ACLOperation, ResourceType
 from ottla.wire.api.describe_user_scram_credentials import (
@@ -12,7 +12,7 @@ from ottla.wire.api.describe_user_scram_credentials import (
     DescribeUserScramCredentialsResponse,
     DescribeUserScramCredentialsResult,
 )
-from ottla.wire.errors import ErrorCode
+from ottla.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 def handle(broker: "Broker", request: Request) -> Answer:
     """Describe the users that are asked for, or all."""
     body: DescribeUserScramCredentialsRequest = request.body
-    if not is_allowed(broker, request, ACLOperation.DESCRIBE, ResourceType.CLUSTER):
-        return DescribeUserScramCredentialsResponse(
-            error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED, error_message="you may not describe the cluster"
-        )
+    try:
+        check_allowed(broker, request, ACLOperation.DESCRIBE, ResourceType.CLUSTER)
+    except KafkaError as error:
+        return DescribeUserScramCredentialsResponse(error_code=error.code, error_message=error.message)
     asked = Counter(user.name for user in body.users or ()) or Counter(broker.users.names)
     return DescribeUserScramCredentialsResponse(
         error_message=None, results=[_result(broker, name, times) for name, times in asked.items()]

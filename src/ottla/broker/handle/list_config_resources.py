@@ -7,7 +7,7 @@ or of all types.
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ottla.broker.acl.check import is_allowed
+from ottla.broker.acl.check import check_allowed
 from ottla.broker.handle.describe_configs import ResourceType
 from ottla.broker.request import Answer, Request
 from ottla.cluster.acl import ACLOperation
@@ -17,7 +17,7 @@ from ottla.wire.api.list_config_resources import (
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
-from ottla.wire.errors import ErrorCode
+from ottla.wire.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
 def handle(broker: "Broker", request: Request) -> Answer:
     """List topics and brokers; of the other types there is nothing that could be described."""
     body: ListConfigResourcesRequest = request.body
-    if not is_allowed(broker, request, ACLOperation.DESCRIBE_CONFIGS, AclResourceType.CLUSTER):
-        return ListConfigResourcesResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    try:
+        check_allowed(broker, request, ACLOperation.DESCRIBE_CONFIGS, AclResourceType.CLUSTER)
+    except KafkaError as error:
+        return ListConfigResourcesResponse(error_code=error.code)
     if request.version == 0:
         return ListConfigResourcesResponse()
     asked = set(body.resource_types) or set(ResourceType)

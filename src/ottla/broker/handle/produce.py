@@ -12,6 +12,8 @@ from ottla.broker.acl.check import check_allowed, topic_failure
 from ottla.broker.internal_topics import check_not_internal
 from ottla.broker.request import Answer, Request
 from ottla.cluster.acl import ACLOperation, ResourceType
+from ottla.record.batch import CODEC_MASK
+from ottla.record.compression import Codec
 from ottla.replica.partition import Partition
 from ottla.replica.validate import Checked, check_records
 from ottla.wire.api.produce import (
@@ -28,7 +30,10 @@ if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
 HEAVY_BYTES = 64 * 1024
-"""Compressed or old records of this size and more are checked off the event loop."""
+"""Old records, and those that gzip has compressed, are checked off the event loop from this size on."""
+
+HEAVY_COMPRESSED_BYTES = 4 * HEAVY_BYTES
+"""Those that another codec has compressed, all of a request together. Fewer take about as long as a thread's help."""
 
 
 class _Part(NamedTuple):
@@ -56,9 +61,8 @@ def handle(broker: "Broker", request: Request) -> Answer:
                 _fail(result, refusal)
             else:
                 _find(broker, body, key, data, result, parts)
-    for part in parts:
-        if _is_heavy(part.records):
-            return _append_later(broker, request, response, parts)
+    if _are_heavy(parts):
+        return _append_later(broker, request, response, parts)
     checked = _check_all(parts, request.version, broker.clock.now_ms())
     return _append(body, response, checked)
 
@@ -86,12 +90,13 @@ def _find(
     result: PartitionProduceResponse,
     parts: list[_Part],
 ) -> None:
+    acks = body.acks
     try:
-        if body.acks not in (-1, 0, 1):
-            raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks = {body.acks} is none of -1, 0 and 1")
+        if acks != -1 and acks != 1 and acks != 0:
+            raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks = {acks} is none of -1, 0 and 1")
         partition = broker.leader(topic, data.index)
         check_not_internal(partition.topic)
-        if body.acks == -1:
+        if acks == -1:
             partition.check_in_sync()
         parts.append(_Part(partition, data.records, result))
     except KafkaError as error:
@@ -103,11 +108,17 @@ def _fail(result: PartitionProduceResponse, error: KafkaError) -> None:
     result.error_message = error.message
 
 
-def _is_heavy(records: Bytes | None) -> bool:
-    if records is None or len(records) < HEAVY_BYTES:
-        return False
-    magic, attributes = records[16], records[22]
-    return magic < 2 or bool(attributes & 0x07)
+def _are_heavy(parts: list[_Part]) -> bool:
+    compressed = 0
+    for _, records, _ in parts:
+        if records is None or len(records) < HEAVY_BYTES:
+            continue
+        magic, codec = records[16], records[22] & CODEC_MASK
+        if magic < 2 or codec == Codec.GZIP:
+            return True
+        if codec != Codec.NONE:
+            compressed += len(records)
+    return compressed >= HEAVY_COMPRESSED_BYTES
 
 
 def _check_all(parts: list[_Part], version: int, now_ms: int) -> list[tuple[_Part, Checked]]:
@@ -137,10 +148,11 @@ def _append(body: ProduceRequest, response: ProduceResponse, checked: list[tuple
         except KafkaError as error:
             _fail(part.result, error)
             continue
-        part.result.base_offset = appended.base_offset
-        part.result.log_append_time_ms = appended.log_append_time
-        part.result.log_start_offset = part.partition.log.start_offset
-        if part.partition.must_sync:
+        partition, _, result = part
+        result.base_offset = appended.base_offset
+        result.log_append_time_ms = appended.log_append_time
+        result.log_start_offset = partition.log.start_offset
+        if partition.must_sync:
             to_sync.append(part)
     if body.acks == 0:
         _close_on_failure(response)

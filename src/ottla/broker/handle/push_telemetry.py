@@ -22,11 +22,12 @@ def handle(broker: "Broker", request: Request) -> Answer:
             body.client_instance_id, body.subscription_id, body.terminating, body.compression_type, size
         )
     except KafkaError as error:
-        log.debug("telemetry from %s is refused: %s", request.caller.peer, error)
+        log.debug("telemetry from %s is refused: %s", request.caller.peer, error, extra=request.caller.identity)
         return PushTelemetryResponse(error_code=error.code)
     log.debug(
         "%d bytes of telemetry from %s, client id %r, compression %d%s",
         *(size, request.caller.peer, request.client_id, body.compression_type),
         ", its last" if body.terminating else "",
+        extra=request.caller.identity,
     )
     return PushTelemetryResponse()

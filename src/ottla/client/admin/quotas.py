@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
-from ottla.client.admin.part import AdminPart, Answers, outcome
+from ottla.client.admin.part import AdminPart, Answers
 from ottla.client.checks import shown
-from ottla.client.errors import check
+from ottla.client.errors import check, error_of
 from ottla.cluster.quota import CLIENT_ID, IP, USER, QuotaEntity, quota_entity
 from ottla.wire.api.alter_client_quotas import AlterClientQuotasRequest, EntityData, EntryData, OpData
 from ottla.wire.api.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
@@ -58,6 +58,14 @@ class ClientQuotaEntity:
         return tuple(
             (kind, None if isinstance(name, QuotaDefault) else name) for kind, name in named if name is not None
         )
+
+    def __str__(self) -> str:
+        """In words.
+
+        >>> print(ClientQuotaEntity(user="alice", client_id=QuotaDefault.DEFAULT))
+        client-id (default), user 'alice'
+        """
+        return ", ".join(f"{kind} {'(default)' if name is None else repr(name)}" for kind, name in self.parts)
 
     @classmethod
     def of(cls, parts: Mapping[str, str | None]) -> "ClientQuotaEntity":
@@ -130,11 +138,15 @@ class QuotaAdmin(AdminPart):
             )
             response = await (await self._cluster.controller()).request(request)
             return {
-                entity: outcome(result.error_code, result.error_message, "quotas of", str(dict(entity.parts)))
+                entity: _outcome(result.error_code, result.error_message, entity)
                 for entity, result in zip(entities, response.entries, strict=False)
             }
 
         await self._each(quotas, ask)
+
+
+def _outcome(code: int, message: str | None, entity: ClientQuotaEntity) -> KafkaError | None:
+    return error_of(code, f"quotas of {entity}" + (f": {message}" if message else "")) if code else None
 
 
 def _entry(entity: ClientQuotaEntity, limits: Mapping[str, float | None]) -> EntryData:

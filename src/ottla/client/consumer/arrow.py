@@ -4,6 +4,8 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ottla.client.consumer.ahead import Made, Maker, Wish
+from ottla.client.consumer.chunk import Chunk
 from ottla.client.consumer.decoding import corrupt
 from ottla.client.consumer.gathering import Gathering, Part
 from ottla.client.consumer.handout import Handout, Partitions
@@ -12,7 +14,6 @@ from ottla.client.types import CREATE_TIME, LOG_APPEND_TIME, ConsumerRecord, Top
 from ottla.record._kernel_types import LARGEST_INT64
 from ottla.record.batch import DEFAULT_LIMIT
 from ottla.record.columns import arrow_column, arrow_schema
-from ottla.record.kernels import Columns
 from ottla.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -58,8 +59,8 @@ class ArrowDecoder:
     ) -> None:
         self.schema = table_schema(columns)
         self._fields = list(self.schema)
-        self._with_types = "timestamp_type" in self.schema.names
-        self._check_crcs = check_crcs
+        names = self.schema.names
+        self.wish = Wish("key" in names, "value" in names, "headers" in names, "timestamp_type" in names, check_crcs)
         self._limit = limit
         self._shared: dict[str | int, pa.Array] = {}
         self._shared_rows = 0
@@ -79,36 +80,79 @@ class ArrowDecoder:
             return self._take(state, max_rows, stop_offset)
         except BaseException:
             # The position is still before what was read, also if memory ran out, so all of it is fetched again.
-            state.chunks.clear()
+            state.drop_chunks()
             raise
 
+    def is_ready(self, state: PartitionState) -> bool:
+        """Whether what comes next of a partition can be taken without waiting for a thread."""
+        ahead = state.chunks[0].ahead if state.chunks else None
+        return ahead is None or ahead.is_over
+
     def _take(self, state: PartitionState, max_rows: int | None, stop_offset: int) -> "list[pa.RecordBatch]":
-        names = self.schema.names
-        gathering = Gathering(
-            Columns("key" in names, "value" in names, "headers" in names),
-            start_offset=state.position or 0,
+        position, epoch = state.position or 0, state.leader_epoch
+        parts: list[Part] = []
+        fault: ProtocolError | None = None
+        is_over = False
+        while state.chunks and not is_over:
+            made = self._made_ahead(state.chunks[0], position, stop_offset) if max_rows is None else None
+            if made is not None:
+                # A reply may begin with batches that end before what was asked for.
+                position, epoch = max(position, made.next_offset), made.leader_epoch
+                if made.columns.rows:
+                    parts.append((made.columns, False))
+                _drop_read(state)
+            else:
+                gathering = self._gathering(position, stop_offset, epoch, max_rows)
+                fault = self._gather(state, gathering, with_made=max_rows is not None)
+                parts += gathering.finish()
+                position, epoch = gathering.position, gathering.leader_epoch
+                is_over = gathering.is_over or fault is not None
+            # What a thread is still at comes the next time: these rows can be had now.
+            is_over = is_over or position >= stop_offset or not self.is_ready(state)
+        found = [self._record_batch(state.partition, part) for part in parts]
+        state.advance(position, epoch)
+        if fault is not None and not found:
+            raise corrupt(state.partition, position, fault) from fault
+        return found
+
+    def _made_ahead(self, chunk: Chunk, position: int, stop_offset: int) -> Made | None:
+        """What a thread has made of a chunk, if it is what is wanted now."""
+        ahead, chunk.ahead = chunk.ahead, None
+        if ahead is None or ahead.wish != self.wish or ahead.start_offset != position:
+            return None
+        made = ahead.result()
+        if made is None or made.next_offset > stop_offset:
+            return None
+        if ahead.stop_offset < stop_offset and made.next_offset >= ahead.stop_offset:
+            # It ended too early, perhaps in the middle of a batch.
+            return None
+        chunk.pass_over(made.size)
+        return made
+
+    def _gathering(self, position: int, stop_offset: int, epoch: int, max_rows: int | None) -> Gathering:
+        return Gathering(
+            self.wish.columns(),
+            start_offset=position,
             stop_offset=stop_offset,
-            leader_epoch=state.leader_epoch,
+            leader_epoch=epoch,
             max_rows=max_rows,
-            with_types=self._with_types,
-            check_crcs=self._check_crcs,
+            with_types=self.wish.with_types,
+            check_crcs=self.wish.check_crcs,
             limit=self._limit,
         )
-        fault: ProtocolError | None = None
+
+    def _gather(self, state: PartitionState, gathering: Gathering, *, with_made: bool) -> ProtocolError | None:
+        """Read chunks, also those that a thread makes columns of, or up to the first of them; returns what was wrong
+        with one."""
         try:
-            while state.chunks and not gathering.is_over:
+            while state.chunks and not gathering.is_over and (with_made or state.chunks[0].ahead is None):
                 gathering.read(state.chunks[0])
-                if state.chunks[0].is_read:
-                    state.chunks.popleft()
+                _drop_read(state)
         except ProtocolError as error:
             # What is wrong on the way only is right the next time, so it is fetched again.
-            state.chunks.clear()
-            fault = error
-        found = [self._record_batch(state.partition, part) for part in gathering.finish()]
-        state.advance(gathering.position, gathering.leader_epoch)
-        if fault is not None and not found:
-            raise corrupt(state.partition, gathering.position, fault) from fault
-        return found
+            state.drop_chunks()
+            return error
+        return None
 
     def _record_batch(self, partition: TopicPartition, part: Part) -> "pa.RecordBatch":
         import pyarrow as pa
@@ -150,6 +194,11 @@ class ArrowDecoder:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
+def _drop_read(state: PartitionState) -> None:
+    if state.chunks[0].is_read:
+        state.chunks.popleft()
+
+
 def _repeated(value: str | int, rows: int) -> "pa.Array":
     """An array of one value, made of bytes: `pyarrow.scalar` and its like import pandas wherever that is installed."""
     import pyarrow as pa
@@ -172,6 +221,13 @@ class ArrowReader:
         self._enough_bytes = enough_bytes
         """How much may lie fetched before it is taken, though more rows are wanted."""
         self._decoder: ArrowDecoder | None = None
+        self._maker: Maker | None = None
+
+    def close(self) -> None:
+        """Make no more columns ahead."""
+        if self._maker is not None:
+            self._maker.close()
+            self._maker = self._subscription.on_chunk = None
 
     async def read(
         self, partitions: Partitions, max_records: int | None, timeout_s: float, columns: Sequence[str] | None
@@ -181,17 +237,25 @@ class ArrowReader:
 
         decoder = self._decoder_of(columns)
         self._subscription.reads_columns = True
-
-        def take() -> "list[pa.RecordBatch] | None":
-            return self._take(decoder, partitions, max_records)
+        # Columns of a whole chunk are of no use to who wants so many rows.
+        self._subscription.on_chunk = self._maker_of(decoder).begin if max_records is None else None
 
         def take_if_enough() -> "list[pa.RecordBatch] | None":
-            return take() if self._are_enough(partitions, max_records) else None
+            if not self._are_enough(partitions, max_records):
+                return None
+            return self._take(decoder, partitions, max_records, waits=max_records is not None)
 
         self._drop_objects(partitions)
         found = await self._handout.wait_for(take_if_enough, partitions, timeout_s)
         # Nothing is taken before all of it can be returned, so that a call that is cancelled loses nothing.
-        return pa.Table.from_batches(found or take() or [], decoder.schema)
+        found = found or self._take(decoder, partitions, max_records, waits=True)
+        return pa.Table.from_batches(found or [], decoder.schema)
+
+    def _maker_of(self, decoder: ArrowDecoder) -> Maker:
+        if self._maker is None or self._maker.wish != decoder.wish:
+            self.close()
+            self._maker = Maker(decoder.wish, self._handout.there_is_more)
+        return self._maker
 
     def _decoder_of(self, columns: Sequence[str] | None) -> ArrowDecoder:
         """That of the call before, mostly: its arrays of topics and partitions serve again."""
@@ -220,7 +284,7 @@ class ArrowReader:
         return [state for state in found if state.is_readable]
 
     def _take(
-        self, decoder: ArrowDecoder, partitions: Partitions, max_records: int | None
+        self, decoder: ArrowDecoder, partitions: Partitions, max_records: int | None, *, waits: bool
     ) -> "list[pa.RecordBatch] | None":
         found: list[pa.RecordBatch] = []
         seen: set[TopicPartition] = set()
@@ -230,8 +294,8 @@ class ArrowReader:
                 self._handout.return_turn(state)
                 break
             seen.add(state.partition)
-            if state.run is not None:
-                # Somebody else is reading it meanwhile.
+            if state.run is not None or not (waits or decoder.is_ready(state)):
+                # Somebody else is reading it meanwhile, or columns are being made of it.
                 continue
             self._subscription.hand_out(state)
             try:

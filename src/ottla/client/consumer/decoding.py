@@ -46,7 +46,7 @@ class Decoder:
             run = self._decode(state)
         except Exception:
             # What is wrong on the way only is right the next time, so it is fetched again.
-            state.chunks.clear()
+            state.drop_chunks()
             raise
         if run.records:
             state.begin_run(run)
@@ -123,7 +123,7 @@ class Decoder:
                     what = f"{type(error).__name__}: {error}"
                     raise RecordDeserializationError(state.partition, offset, what) from error
                 # The rest is fetched again once these have been handed out.
-                state.chunks.clear()
+                state.drop_chunks()
                 return Run(done, run.start_offset, offset, run.leader_epoch)
             done.append(ConsumerRecord(topic, partition, offset, timestamp, kind, key, value, headers))
         return Run(done, run.start_offset, run.next_offset, run.leader_epoch)

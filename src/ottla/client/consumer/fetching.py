@@ -258,6 +258,8 @@ class Fetcher:
             return True
         message = f"the topic was made again, which position {state.position} of {state.partition} is not of"
         self._replies.take_out_of_range(state, OffsetOutOfRangeError(message))
+        # No reply comes of what is not asked for, and whoever waits must be told nevertheless.
+        self._signal.notify()
         return False
 
     def _buffered(self) -> int:
@@ -271,7 +273,8 @@ class Fetcher:
             for chunk in chunks:
                 chunk.detach()
             kept = needed
-        return kept + sum(self._expected.values())
+        made_ahead = sum(chunk.size_as_columns for chunk in chunks if chunk.ahead is not None)
+        return kept + made_ahead + sum(self._expected.values())
 
     async def _fetch(
         self,

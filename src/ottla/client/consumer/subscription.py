@@ -224,6 +224,13 @@ class PartitionState:
                 self._held_from, self._iterated = self.run.last_offset, False
             self.run = None
 
+    def drop_chunks(self) -> None:
+        """Forget what was fetched and not decoded."""
+        for chunk in self.chunks:
+            if chunk.ahead is not None:
+                chunk.ahead.cancel()
+        self.chunks.clear()
+
     def _drop(self) -> None:
         """Forget what was fetched and not handed out."""
         if self.run is not None:
@@ -231,7 +238,7 @@ class PartitionState:
             self._settle()
         # What the user has in hand is no longer where he reads on, so there is nothing to wait for.
         self._held_from, self._iterated = None, False
-        self.chunks.clear()
+        self.drop_chunks()
         self.error, self.failures, self.not_before = None, 0, 0.0
         self.topic_id = None
         self.seeks += 1
@@ -263,6 +270,8 @@ class Subscription:
         self.missing = MissingTopics()
         self.reads_columns = False
         """Whether the user takes whole columns, for which larger replies pay."""
+        self.on_chunk: Callable[[Chunk, int, int], None] | None = None
+        """What is done with a chunk, read from one offset up to another, as soon as it was fetched."""
         self.calls_waiting = 0
         """Calls of the user that wait for records. While there are any, he is not to be missed."""
         self._held: list[PartitionState] = []

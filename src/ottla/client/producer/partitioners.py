@@ -154,7 +154,8 @@ class Routes:
 
     def named(self, partition: int, advice: str = CHOOSE_ANOTHER) -> PartitionQueue:
         """The queue of a partition; the advice is for one that does not exist."""
-        if not isinstance(partition, SupportsIndex):
+        # To ask for a protocol takes longer than all the rest, and most are plain ints.
+        if type(partition) is not int and not isinstance(partition, SupportsIndex):
             raise TypeError(f"partition is {shown(partition)}; give an int")
         if partition not in self.topic.leaders:
             raise UnknownTopicOrPartitionError(

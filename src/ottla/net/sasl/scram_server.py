@@ -4,7 +4,7 @@ import hmac
 from collections.abc import Callable
 
 from ottla.cluster.credential import ScramCredential, ScramMechanism
-from ottla.net.sasl.errors import SaslError
+from ottla.net.sasl.errors import SaslError, WrongPasswordError
 from ottla.net.sasl.scram import (
     attributes,
     base64,
@@ -89,6 +89,6 @@ class ScramServer:
             raise SaslError("the proof has a wrong length")
         client_key = combined(proof, signature)
         if not hmac.compare_digest(hash_of(self._mechanism, client_key), self._credential.stored_key):
-            raise SaslError("the password is wrong")
+            raise WrongPasswordError("the password is wrong")
         self.complete = True
         return f"v={base64(keyed(self._mechanism, self._credential.server_key, said))}"

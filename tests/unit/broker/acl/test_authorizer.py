@@ -221,7 +221,10 @@ def test_without_settings_there_is_none() -> None:
 @pytest.mark.parametrize(
     ("settings", "complaint"),
     [
-        ({"authorizer.class.name": "com.example.Mine"}, "must be one of"),
+        (
+            {"authorizer.class.name": "com.example.Mine"},
+            "'com.example.Mine': must be one of ottla, org.apache.*, or empty",
+        ),
         ({"super.users": "root"}, "write User:root"),
     ],
 )

@@ -108,6 +108,19 @@ def test_a_broker_without_an_authorizer_says_so() -> None:
         ask(plain.bootstrap_servers, story)
 
 
+def test_a_broker_without_an_authorizer_says_so_once_for_many_rules() -> None:
+    async def story(admin: Admin) -> str:
+        with pytest.raises(SeveralFailedError) as refused:
+            await admin.create_acls([READ, DENIED, replace(READ, principal="User:carol")])
+        assert {error.code for error in refused.value.failures.values()} == {ErrorCode.SECURITY_DISABLED}
+        return str(refused.value)
+
+    with TestBroker() as plain:
+        said = ask(plain.bootstrap_servers, story)
+    assert said.count("everybody may do everything here") == 1
+    assert "3 failed: " in said
+
+
 @pytest.mark.parametrize(
     ("method", "argument", "complaint"),
     [
