@@ -324,20 +324,24 @@ class Connection(asyncio.BufferedProtocol):
         self._post(message, version, self._timeout_ms if timeout_ms is None else timeout_ms, then)
 
     def next_correlation_id(self) -> int:
-        """The number of a request that is encoded by somebody else, for `post_frame`."""
+        """The number of a request that is encoded by somebody else, for `write_frame`."""
         self._correlation_id = (self._correlation_id + 1) & LARGEST_CORRELATION_ID
         return self._correlation_id
 
-    def post_frame(
-        self, frame: bytes, correlation_id: int, request: type[Any], version: int, glance: Glance, then: Then
-    ) -> None:
-        """What `post` does, for a request that is encoded already, under a number from here. If `glance` recognises the
-        reply, what it makes of it is the response; otherwise the reply is decoded as any other."""
+    def write_frame(self, frame: bytes) -> None:
+        """Send a request that is encoded already, under a number from here, at once; say then what is expected of it.
+
+        ConnectionLostError if nothing was sent.
+        """
         if self._lost is not None:
             raise ConnectionLostError(self._lost)
         left = self._sent_at_once(frame) if self._sends_late else frame
         if left:
             self._transport.write(left)
+
+    def expect_frame(self, correlation_id: int, request: type[Any], version: int, glance: Glance, then: Then) -> None:
+        """What to do with the reply to a frame that was just sent. If `glance` recognises it, what that makes of it is
+        the response; otherwise the reply is decoded as any other."""
         self._last_used = self._loop.time()
         self._expect(correlation_id, request, version, self._timeout_ms, then, glance)
 

@@ -47,15 +47,16 @@ def committed(small: SmallBroker, group_id: str, topic: str = "t") -> int:
 
 def load_again(small: SmallBroker, group_id: str) -> None:
     """Have a group's shard thrown away and loaded, as if writing had failed."""
+    small.run(failed_and_loaded(small, group_id))
+
+
+async def failed_and_loaded(small: SmallBroker, group_id: str) -> None:
     groups = small.broker.groups
     index = shard_index(group_id, 50)
-
-    async def story() -> None:
-        groups._shards[index]._fail()
+    groups._shards[index]._fail()
+    async with asyncio.timeout(20):
         while index not in groups._shards:
             await asyncio.sleep(0.01)
-
-    small.run(story())
 
 
 @pytest.fixture(autouse=True)
@@ -309,8 +310,8 @@ def test_a_shard_that_has_failed_is_not_told(small: SmallBroker) -> None:
 
     async def fail() -> None:
         small.broker.image = small.broker.image.without_topic("t")
-        small.broker.groups._shards[shard_index("g", 50)]._fail()
-        await asyncio.sleep(0.02)
+        # It fails before the event loop's next turn, in which it would be told.
+        await failed_and_loaded(small, "g")
 
     small.run(fail())
     load_again(small, "g")

@@ -284,10 +284,9 @@ class Delivery(Receipt):
         >>> run(story)
         0
         """
-        error = self.exception()
-        if error is not None:
-            raise error.with_traceback(None)
-        batch, index = self._batch.find(self._index)
+        batch, index = self._settled()
+        if batch.error is not None:
+            raise batch.error.with_traceback(None)
         offset = batch.base_offset + index if batch.base_offset >= 0 else -1
         topic, partition = batch.partition
         if batch.append_time >= 0:
@@ -304,11 +303,15 @@ class Delivery(Receipt):
         >>> print(run(story))
         None
         """
+        return self._settled()[0].error
+
+    def _settled(self) -> tuple[PendingBatch, int]:
+        """Where the record was, once it is known what became of it: whoever asks knows of it from now on."""
         batch, index = self._batch.find(self._index)
         if not batch.settled:
             raise asyncio.InvalidStateError(f"the record to {batch.partition} is on its way; await it")
         batch.noticed.add(index)
-        return batch.error
+        return batch, index
 
     def add_done_callback(self, callback: "Callable[[Delivery], object]") -> None:
         """Have the event loop call something with this delivery as soon as it is done.

@@ -22,6 +22,7 @@ from ottla.client.producer.outcomes import Outcomes
 from ottla.client.producer.request import LAST_VERSION_WITH_NAMES, Sent
 from ottla.client.producer.single import FIRST_VERSION, SingleProduce, Written
 from ottla.net import Connection, ConnectionLostError
+from ottla.record._kernel_types import Buffer
 from ottla.record.build import build_single
 from ottla.wire.api.produce import ProduceRequest, ProduceResponse
 from ottla.wire.errors import KafkaError
@@ -66,12 +67,25 @@ class Express:
         if record.partition is None and routes.is_free(record.key):
             queue = routes.stick()
         way = None if _is_busy(queue) else self._way(queue, routes.topic)
-        batch = None if way is None else self._begin(record, queue, now)
-        if way is None or batch is None:
+        data = None if way is None else self._build(record, queue)
+        if way is None or data is None:
             return None
-        queue.in_flight.append(batch)
+        connection, request = way.connection, way.request
+        number = connection.next_correlation_id()
+        try:
+            connection.write_frame(request.frame(data, number))
+        except ConnectionLostError:
+            # Nothing has left, and the usual way will find another connection.
+            self._accumulator.memory.give(len(data))
+            return None
+        # While the broker is at it.
+        batch = self._note(record, queue, data, now)
         queue.node_id = way.lane.node_id
-        self._post(batch, way)
+        way.lane.in_flight += 1
+        connection.expect_frame(
+            number, ProduceRequest, request.version, request.glance, partial(self._told, way, batch)
+        )
+        self._outcomes.watch_deadlines()
         return Delivery(batch, 0, record.timestamp_ms)
 
     def _way(self, queue: PartitionQueue, topic: Topic) -> "_Way | None":
@@ -104,35 +118,26 @@ class Express:
         found = self._ways[queue] = _Way(topic, leader, lane, lane.connection, request)
         return found
 
-    def _begin(self, record: Untaken, queue: PartitionQueue, now: float) -> PendingBatch | None:
+    def _build(self, record: Untaken, queue: PartitionQueue) -> Buffer | None:
         """A record as a batch under its number; None if it is too large, or there is no memory for it."""
         sequences = queue.sequences
         identity, sequence = (NOBODY, -1) if sequences is None else (sequences.identity, sequences.following)
-        headers = record.headers
-        data = build_single(record.timestamp_ms, record.key, record.value, headers, identity, sequence)
+        data = build_single(record.timestamp_ms, record.key, record.value, record.headers, identity, sequence)
         size = len(data)
         if size > queue.batch_size or size > self._options.max_request_size or not self._accumulator.memory.take(size):
             return None
+        return data
+
+    def _note(self, record: Untaken, queue: PartitionQueue, data: Buffer, now: float) -> PendingBatch:
+        """Keep a batch that has left until it is known what became of it; its number is taken now."""
         batch = self._accumulator.begin_single(queue, data, now)
-        batch.has_headers = bool(headers)
+        batch.has_headers = bool(record.headers)
+        sequences = queue.sequences
         if sequences is not None:
             batch.place = sequences.batches
-            batch.identity, batch.sequence = identity, sequences.take(1)
+            batch.identity, batch.sequence = sequences.identity, sequences.take(1)
+        queue.in_flight.append(batch)
         return batch
-
-    def _post(self, batch: PendingBatch, way: "_Way") -> None:
-        assert batch.data is not None
-        request, connection = way.request, way.connection
-        number = connection.next_correlation_id()
-        frame = request.frame(batch.data, number)
-        then = partial(self._told, way, batch)
-        try:
-            connection.post_frame(frame, number, ProduceRequest, request.version, request.glance, then)
-        except ConnectionLostError as error:
-            self._outcomes.come_back(batch, error, doubtful=False)
-        else:
-            way.lane.in_flight += 1
-        self._outcomes.watch_deadlines()
 
     def _told(self, way: "_Way", batch: PendingBatch, response: Any, error: KafkaError | None) -> None:
         lane, request = way.lane, way.request
