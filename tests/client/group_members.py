@@ -15,6 +15,7 @@ from ottla.client.consumer.consumer import Consumer
 from ottla.client.types import TopicPartition
 from tests.peers.fixtures import Broker
 from tests.peers.kafka import KAFKA_3
+from tests.waiting import eventually
 
 PATIENCE_S = 60.0
 
@@ -33,14 +34,9 @@ def options_of(kind: str, broker: Broker) -> dict[str, Any]:
     return KINDS[kind]
 
 
-async def until(condition: Callable[[], object], what: Callable[[], object] = str) -> None:
-    """Wait until something is so."""
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            while not condition():
-                await asyncio.sleep(0.01)
-    except TimeoutError:
-        raise AssertionError(f"it was not so in {PATIENCE_S} s: {what()}") from None
+async def until(condition: Callable[[], object], what: Callable[[], object] = lambda: "what the test says") -> None:
+    """Wait until something is so; with rebalances that may take a while."""
+    await eventually(condition, what, PATIENCE_S)
 
 
 async def produce(broker: Broker, topic: str, values: Iterable[bytes], partition: int | None = None) -> None:

@@ -23,7 +23,8 @@ from ottla.client.errors import (
 from ottla.client.offsets import OffsetSpec
 from ottla.client.types import OffsetAndMetadata, TopicPartition
 from ottla.testing import TestBroker
-from tests.peers.fixtures import Broker, NewTopicFunction, has_consumer_protocol
+from tests.peers.fixtures import Broker, NewTopicFunction, has_consumer_protocol, wait_for_topic
+from tests.waiting import eventually
 
 NODE_ID = 1
 START_MS = 1_700_000_000_000
@@ -48,10 +49,7 @@ def ask(broker: Broker) -> Ask:
 
 async def until(question: Callable[[], Awaitable[bool]]) -> None:
     """Kafka's brokers hear of changes a moment after the controller has made them."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not await question():
-        assert time.monotonic() < deadline, "it never came to that"
-        await asyncio.sleep(0.02)
+    await eventually(question, question.__name__)
 
 
 def produce(broker: Broker, topic: str, *times_ms: int) -> None:
@@ -89,12 +87,14 @@ def member(broker: Broker, name: str, request: pytest.FixtureRequest) -> Iterato
         one.close()
 
 
-def test_topics_go_from_creation_to_deletion(ask: Ask, name: str) -> None:
+def test_topics_go_from_creation_to_deletion(ask: Ask, broker: Broker, name: str) -> None:
     first, second = f"{name}-1", f"{name}-2"
 
     async def story(admin: Admin) -> None:
         await admin.create_topics([NewTopic(f"{name}-0", 3)], validate_only=True)
         await admin.create_topics([NewTopic(first, 3, 1, topic_configs={"retention.ms": "60000"}), second])
+        await asyncio.to_thread(wait_for_topic, broker, first, 3)
+        await asyncio.to_thread(wait_for_topic, broker, second)
         topics = await admin.describe_topics([first, second])
         assert [one.partition for one in topics[first].partitions] == [0, 1, 2]
         assert {one.replicas for one in topics[first].partitions} == {(NODE_ID,)}
@@ -134,9 +134,10 @@ def test_topics_go_from_creation_to_deletion(ask: Ask, name: str) -> None:
     ask(story)
 
 
-def test_a_topic_is_made_on_brokers_of_choice(ask: Ask, name: str) -> None:
+def test_a_topic_is_made_on_brokers_of_choice(ask: Ask, broker: Broker, name: str) -> None:
     async def story(admin: Admin) -> None:
         await admin.create_topics([NewTopic(name, replica_assignments={0: [NODE_ID], 1: [NODE_ID]})])
+        await asyncio.to_thread(wait_for_topic, broker, name, 2)
         assert len((await admin.describe_topics([name]))[name].partitions) == 2
         await admin.delete_topics([name])
 

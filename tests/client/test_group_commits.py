@@ -11,7 +11,7 @@ from ottla.client.errors import CommitFailedError
 from ottla.client.types import OffsetAndMetadata, TopicPartition
 from tests.peers.fixtures import Broker
 
-from .group_members import KINDS, Member, are_shared, numbered, options_of, produce, until
+from .group_members import KINDS, PATIENCE_S, Member, are_shared, numbered, options_of, produce, until
 
 NewTopic = Callable[..., str]
 
@@ -24,7 +24,7 @@ def consumer(broker: Broker, *topics: str, **options: Any) -> Consumer:
 
 
 async def read(reader: Consumer, count: int) -> list[bytes]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(PATIENCE_S):
         return [(await reader.getone()).value for _ in range(count)]
 
 
@@ -64,8 +64,12 @@ def test_a_record_is_committed_by_itself_once_the_user_is_back_from_it(
     place = TopicPartition(topic, 0)
     options = {"group_id": name, "auto_commit_interval_ms": 50, **options_of(kind, broker)}
 
-    async def committed(reader: Consumer) -> int | None:
-        # Twice the interval, so that a commit that should not be would have been.
+    async def committed(reader: Consumer, offset: int) -> int | None:
+        async def is_committed() -> bool:
+            return await reader.committed(place) == offset
+
+        await until(is_committed, lambda: f"a commit of {offset}")
+        # Several times the interval, so that a commit that should not be would have been.
         await asyncio.sleep(0.2)
         return await reader.committed(place)
 
@@ -73,13 +77,13 @@ def test_a_record_is_committed_by_itself_once_the_user_is_back_from_it(
         await produce(broker, topic, numbered("value", 10))
         async with consumer(broker, topic, **options) as reader:
             await read(reader, 1)
-            assert await committed(reader) == 0
+            assert await committed(reader, 0) == 0
             await read(reader, 1)
-            assert await committed(reader) == 1
-            await reader.getmany(timeout_ms=1000, max_records=3)
-            assert await committed(reader) == 2
-            await reader.getmany(timeout_ms=1000, max_records=1)
-            assert await committed(reader) == 5
+            assert await committed(reader, 1) == 1
+            await reader.getmany(timeout_ms=20_000, max_records=3)
+            assert await committed(reader, 2) == 2
+            await reader.getmany(timeout_ms=20_000, max_records=1)
+            assert await committed(reader, 5) == 5
         async with consumer(broker, topic, **options) as reader:
             assert (await reader.getone()).offset == 6, "the end of a consumer is a way to be back"
 

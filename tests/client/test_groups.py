@@ -13,7 +13,7 @@ from ottla.client.errors import FencedInstanceIdError, UnreleasedInstanceIdError
 from ottla.client.types import TopicPartition
 from tests.peers.fixtures import Broker
 
-from .group_members import KINDS, Member, ProcessMember, are_shared, numbered, options_of, produce, until
+from .group_members import KINDS, PATIENCE_S, Member, ProcessMember, are_shared, numbered, options_of, produce, until
 
 NewTopic = Callable[..., str]
 
@@ -203,7 +203,7 @@ def test_two_members_under_one_instance_id_do_not_go_on_together(
         # Who was first is put out by the classic protocol, and who comes second is not let in by the other.
         loser, winner = (second, first) if kind == "modern" else (first, second)
         with pytest.raises((FencedInstanceIdError, UnreleasedInstanceIdError)):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(PATIENCE_S):
                 await loser.stopped()
         await until(lambda: are_shared([winner], 2))
         await until(lambda: loser.partitions == set())
@@ -286,7 +286,7 @@ def test_who_works_too_long_on_a_record_loses_his_partitions_until_he_is_back(
             await slow.getone()
             async with Member(broker, topic, **options) as other:
                 await until(lambda: len(other.partitions) == 2, lambda: other.events)
-                assert slow.assignment() == frozenset()
+                await until(lambda: slow.assignment() == frozenset())
                 await until(lambda: other.values == Counter(numbered("value", 20)))
                 # He comes for more, and is in again.
                 waiting = asyncio.create_task(slow.getone())

@@ -5,9 +5,13 @@ from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from ottla.wire.api.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from tests.interop.raw_client import LATEST, RawClient, check
 from tests.peers.fixtures import Broker
+from tests.waiting import until
 
 TIMEOUT_S = 20
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 
 def write(
@@ -53,6 +57,25 @@ def write_transaction(broker: Broker, topic: str, values: Iterable[bytes], *, co
         producer.commit_transaction(TIMEOUT_S)
     else:
         producer.abort_transaction(TIMEOUT_S)
+    _wait_for_marker(broker, topic)
+
+
+def _wait_for_marker(broker: Broker, topic: str) -> None:
+    """Return when nothing is undecided: the marker at the end comes a moment after the answer to the producer."""
+    with RawClient((broker.host, broker.port)) as client:
+
+        def end(isolation_level: int) -> int:
+            wanted = [ListOffsetsPartition(partition_index=0, timestamp=LATEST)]
+            request = ListOffsetsRequest(
+                replica_id=-1,
+                isolation_level=isolation_level,
+                topics=[ListOffsetsTopic(name=topic, partitions=wanted)],
+            )
+            answer = client.call(request, 2).topics[0].partitions[0]
+            check(answer.error_code)
+            return int(answer.offset)
+
+        until(lambda: end(READ_COMMITTED) == end(READ_UNCOMMITTED), f"the end of a transaction in {topic}")
 
 
 def _producer(broker: Broker, **options: Any) -> Producer:

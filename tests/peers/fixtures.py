@@ -8,7 +8,10 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from ottla.testing import TestBroker
+from ottla.wire.api.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from tests.interop.raw_client import LATEST, RawClient
 from tests.java import skip_without_maven
+from tests.waiting import until
 
 from .kafka import KAFKA_3, KAFKA_4, KafkaBroker
 
@@ -65,6 +68,19 @@ def name(request: pytest.FixtureRequest) -> str:
     return f"{module}-{legal.strip('-')}"[-LONGEST_NAME:]
 
 
+def wait_for_topic(broker: Broker, topic: str, partitions: int = 1) -> None:
+    """Return when a topic can be used. Kafka's brokers hear of it a moment after the controller has made it."""
+    wanted = [ListOffsetsPartition(partition_index=number, timestamp=LATEST) for number in range(partitions)]
+    request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic, partitions=wanted)])
+
+    with RawClient((broker.host, broker.port)) as client:
+
+        def is_there() -> bool:
+            return all(one.error_code == 0 for one in client.call(request, 1).topics[0].partitions)
+
+        until(is_there, f"the broker has all partitions of {topic}")
+
+
 @pytest.fixture
 def new_topic(broker: Broker, name: str) -> Iterator[NewTopicFunction]:
     """Makes a topic, `new_topic(partitions=3, retention_ms=1000)`, and gives its name; a client that is not under test
@@ -79,6 +95,7 @@ def new_topic(broker: Broker, name: str) -> Iterator[NewTopicFunction]:
         wanted = NewTopic(topic, num_partitions=partitions, replication_factor=1, config=settings)
         admin.create_topics([wanted])[topic].result(TIMEOUT_S)
         made.append(topic)
+        wait_for_topic(broker, topic, partitions)
         return topic
 
     yield create

@@ -29,8 +29,8 @@ OPTIONS = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
 )
 CLUSTER_ID = "b3R0bGEtdGVzdHMtcGVlcg"
-START_SECONDS = 60.0
-STOP_SECONDS = 30.0
+START_SECONDS = 120.0
+STOP_SECONDS = 60.0
 
 ONE_NODE: Mapping[str, str] = {
     "process.roles": "broker,controller",
