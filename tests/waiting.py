@@ -8,14 +8,16 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-PATIENCE_S = 20.0
+PATIENCE_S = 30.0
 PAUSE_S = 0.01
 
 What = str | Callable[[], object]
 """What is waited for, or what tells of it when it has not come."""
 
+HERE = "what is asked for in the line that calls"
 
-def until(find: Callable[[], T], what: What, seconds: float = PATIENCE_S, pause_s: float = PAUSE_S) -> T:
+
+def until(find: Callable[[], T], what: What = HERE, seconds: float = PATIENCE_S, pause_s: float = PAUSE_S) -> T:
     """The first answer that is true.
 
     >>> until(iter([0, 0, 7]).__next__, "a number")
@@ -24,6 +26,8 @@ def until(find: Callable[[], T], what: What, seconds: float = PATIENCE_S, pause_
     Traceback (most recent call last):
     AssertionError: not within 0 s: the end of all things
     """
+    # A failure is shown where somebody waits.
+    __tracebackhide__ = True
     deadline = time.monotonic() + seconds
     while not (found := find()):
         if time.monotonic() > deadline:
@@ -32,7 +36,9 @@ def until(find: Callable[[], T], what: What, seconds: float = PATIENCE_S, pause_
     return found
 
 
-async def eventually(find: Callable[[], Any], what: What, seconds: float = PATIENCE_S, pause_s: float = PAUSE_S) -> Any:
+async def eventually(
+    find: Callable[[], Any], what: What = HERE, seconds: float = PATIENCE_S, pause_s: float = PAUSE_S
+) -> Any:
     """The same where tasks are at work meanwhile; the question may be an async one.
 
     >>> async def say() -> str:
@@ -40,6 +46,8 @@ async def eventually(find: Callable[[], Any], what: What, seconds: float = PATIE
     >>> asyncio.run(eventually(say, "a yes"))
     'yes'
     """
+    # A failure is shown where somebody waits.
+    __tracebackhide__ = True
     deadline = time.monotonic() + seconds
     while True:
         found = find()

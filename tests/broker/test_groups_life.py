@@ -16,6 +16,7 @@ from ottla.wire.api.produce import PartitionProduceData, ProduceRequest, TopicPr
 from ottla.wire.errors import ErrorCode
 from tests.broker.group_client import GroupClient, join, of, sync
 from tests.crash.run import Process
+from tests.waiting import until
 
 
 @pytest.fixture
@@ -40,16 +41,12 @@ def test_a_group_lives_on_after_a_restart(broker: TestBroker) -> None:
     broker.stop()
     broker.start()
     with GroupClient((broker.host, broker.port)) as client:
-        deadline = time.monotonic() + 10
-        while client.call(DescribeGroupsRequest(groups=["g"]), 0).groups[0].error_code:
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+        until(lambda: not client.call(DescribeGroupsRequest(groups=["g"]), 0).groups[0].error_code, "g is loaded")
         assert state_of(client, "g") == "Stable"
         assert client.heartbeat("g", member_id, generation) == ErrorCode.NONE
         assert client.committed("g") == (7, "noted")
         assert client.committed("old", version=0) == (9, "")
-        while client.call(DescribeGroupsRequest(groups=["simple"]), 0).groups[0].error_code:
-            assert time.monotonic() < deadline
+        until(lambda: not client.call(DescribeGroupsRequest(groups=["simple"]), 0).groups[0].error_code, "it is loaded")
         assert client.committed("simple") == (8, "")
 
 
@@ -107,7 +104,7 @@ def test_who_waits_to_join_keeps_nobody_else_waiting(broker: TestBroker, client:
         begun = time.monotonic()
         assert client.commit("h", offset=1) == ErrorCode.NONE
         assert client.commit("g", offset=1, **of(member_id, generation)) == ErrorCode.NONE
-        assert time.monotonic() - begun < 2
+        assert time.monotonic() - begun < 8, "they waited for the ten seconds that a rebalance may take"
     # It has gone away without an answer. The group rebalances with whoever comes.
     again = client.call(join("g", member_id=member_id), 9)
     assert (again.error_code, again.generation_id) == (0, generation + 1)
@@ -115,14 +112,11 @@ def test_who_waits_to_join_keeps_nobody_else_waiting(broker: TestBroker, client:
 
 @pytest.mark.parametrize("settings", [{"group.min.session.timeout.ms": "100"}])
 def test_a_member_that_falls_silent_is_removed(client: GroupClient) -> None:
-    member_id, generation = client.become_only_member("g", session_timeout_ms=200)
+    member_id, generation = client.become_only_member("g", session_timeout_ms=1500)
     for _ in range(4):
-        time.sleep(0.1)
+        time.sleep(0.5)
         assert client.heartbeat("g", member_id, generation) == ErrorCode.NONE
-    deadline = time.monotonic() + 5
-    while state_of(client, "g") != "Empty":
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    until(lambda: state_of(client, "g") == "Empty", "the member is out")
     assert client.heartbeat("g", member_id, generation) == ErrorCode.UNKNOWN_MEMBER_ID
 
 

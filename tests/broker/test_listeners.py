@@ -3,7 +3,6 @@
 import asyncio
 import logging
 import ssl
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +22,7 @@ from ottla.wire.api.find_coordinator import FindCoordinatorRequest
 from ottla.wire.api.metadata import MetadataRequest
 from tests.broker.sasl_world import PASSWORD, add_users
 from tests.certificates import Authority, Identity, written
+from tests.waiting import until
 
 NODE = 1
 
@@ -125,15 +125,6 @@ def test_a_broker_that_could_not_start_gives_its_folder_back(tmp_path: Path) -> 
 # New certificates.
 
 
-def _until(condition: Any, what: str) -> None:
-    done = threading.Event()
-    for _ in range(500):
-        if condition():
-            return
-        done.wait(0.02)
-    raise AssertionError(f"{what} did not come true")
-
-
 def test_a_renewed_file_is_taken_into_use_and_connections_stay(broker: TestBroker, files: Files) -> None:
     address = ("localhost", broker.ports["CLIENTS"])
 
@@ -142,7 +133,7 @@ def test_a_renewed_file_is_taken_into_use_and_connections_stay(broker: TestBroke
             assert await asyncio.to_thread(serial, address, files) == files.first.certificate.serial_number
             renewed = files.renew("broker.pem")
             await asyncio.to_thread(
-                _until, lambda: serial(address, files) == renewed.certificate.serial_number, "the new one is shown"
+                until, lambda: serial(address, files) == renewed.certificate.serial_number, "the new one is shown"
             )
             assert await admin.list_topics() == []
 
@@ -155,10 +146,10 @@ def test_a_broken_file_is_told_and_the_old_certificate_stays(
     address = ("localhost", broker.ports["CLIENTS"])
     with caplog.at_level(logging.INFO, "ottla.broker"):
         written(files.folder, "broker.pem", b"-----BEGIN NOTHING-----")
-        _until(lambda: "the changed files of listener CLIENTS are not used" in caplog.text, "the log says it")
+        until(lambda: "the changed files of listener CLIENTS are not used" in caplog.text, "the log says it")
         assert serial(address, files) == files.first.certificate.serial_number
         renewed = files.renew("broker.pem")
-        _until(lambda: serial(address, files) == renewed.certificate.serial_number, "the repaired one is shown")
+        until(lambda: serial(address, files) == renewed.certificate.serial_number, "the repaired one is shown")
     assert caplog.text.count("are not used") == 1
 
 

@@ -213,7 +213,6 @@ def test_a_broker_is_ready_while_it_serves_and_alive_before(tmp_path: Path) -> N
 def test_an_event_loop_that_hangs_is_neither_ready_nor_alive(
     broker: TestBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ottla.broker.sight.TURN_S", 0.2)
     assert get(broker, "/live") == (HTTPStatus.OK, "alive\n")
     hanging, done = threading.Event(), threading.Event()
 
@@ -225,9 +224,11 @@ def test_an_event_loop_that_hangs_is_neither_ready_nor_alive(
     broker._loop.call_soon_threadsafe(hang)
     hanging.wait()
     try:
+        monkeypatch.setattr("ottla.broker.sight.TURN_S", 0.2)
         assert get(broker, "/live") == (HTTPStatus.SERVICE_UNAVAILABLE, "stalled\n")
         assert get(broker, "/ready") == (HTTPStatus.SERVICE_UNAVAILABLE, "stalled\n")
     finally:
+        monkeypatch.undo()
         done.set()
     assert get(broker, "/ready") == (HTTPStatus.OK, "ready\n")
 

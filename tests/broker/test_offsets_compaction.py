@@ -13,10 +13,10 @@ from ottla.wire.api.offset_delete import (
     OffsetDeleteRequestTopic,
 )
 from ottla.wire.errors import ErrorCode
+from tests.waiting import until
 
 from .group_client import GroupClient, of
 from .test_error_codes import create
-from .test_upkeep import eventually
 
 GROUPS = 5
 COMMITS = 3_000
@@ -77,13 +77,13 @@ def test_a_compacted_offsets_topic_yields_the_same_groups_after_a_restart(broker
         assert [before[key][0] for key in (("g1", "u"), ("g2", "t"), ("g2", "u"))] == [-1, -1, -1]
         # Without compaction it would be more than ten segments.
         assert COMMITS * 100 > 10 * SEGMENT_BYTES
-        eventually(lambda: sum(segments(broker.folder)) < 3 * SEGMENT_BYTES, True)
+        until(lambda: sum(segments(broker.folder)) < 3 * SEGMENT_BYTES, "the topic is compacted")
         assert fetch_all(client) == before
     broker.stop()
     broker.start()
     with GroupClient((broker.host, broker.port)) as client:
         # While the groups are loaded, any heartbeat is fine.
-        eventually(lambda: client.heartbeat("g0", member_id, generation + 1), ErrorCode.ILLEGAL_GENERATION)
+        until(lambda: client.heartbeat("g0", member_id, generation + 1) is ErrorCode.ILLEGAL_GENERATION, "g0 is loaded")
         assert fetch_all(client) == before
         assert client.commit("g0", "t", offset=COMMITS, **of(member_id, generation)) is ErrorCode.NONE
         assert client.commit("g0", "t", offset=0) is ErrorCode.UNKNOWN_MEMBER_ID

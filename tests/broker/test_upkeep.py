@@ -1,13 +1,11 @@
 """What the broker does by itself: compaction, retention, syncing."""
 
-import time
-from typing import Any
-
 import pytest
 
 from ottla.record import Batch, Record, batches, build_batch, records
 from ottla.testing import TestBroker
 from tests.interop.raw_client import RawClient
+from tests.waiting import until
 
 from .test_error_codes import NOW_MS, create, list_offsets, produce
 
@@ -15,13 +13,6 @@ from .test_error_codes import NOW_MS, create, list_offsets, produce
 @pytest.fixture
 def settings() -> dict[str, str]:
     return {"log.cleaner.backoff.ms": "50", "log.retention.check.interval.ms": "50"}
-
-
-def eventually(look: Any, wanted: Any) -> None:
-    deadline = time.monotonic() + 15
-    while look() != wanted:
-        assert time.monotonic() < deadline, f"{look()} and not {wanted}"
-        time.sleep(0.05)
 
 
 def read(client: RawClient, topic: str) -> list[tuple[int, bytes | None, bytes | None]]:
@@ -49,7 +40,7 @@ def test_a_compacted_topic_keeps_the_newest_record_of_each_key(broker: TestBroke
         kept = read(client, "t")
         return len(kept) < 40 and {key for _, key, _ in kept} == {b"key-0", b"key-1", b"key-2"}
 
-    eventually(compacted, True)
+    until(compacted, "the log is compacted")
     assert client.offset("t", -1) == before, "offsets stay"
     newest = {key: value for _, key, value in read(client, "t")}
     assert newest == {b"key-%d" % (number % 3): b"%050d" % number for number in range(57, 60)}
@@ -63,7 +54,7 @@ def test_old_segments_go_by_size_and_the_log_starts_later(client: RawClient) -> 
     create(client, "t", segment_bytes="1000", retention_bytes="3000", file_delete_delay_ms="0")
     for _ in range(50):
         produce(client, "t", build_batch([Record(0, NOW_MS, None, b"x" * 300)]))
-    eventually(lambda: list_offsets(client, "t", -2).offset > 30, True)
+    until(lambda: list_offsets(client, "t", -2).offset > 30, "old segments are gone")
     assert client.offset("t", -1) == 50
 
 
@@ -71,4 +62,4 @@ def test_records_that_are_too_old_go(client: RawClient) -> None:
     create(client, "t", segment_bytes="1000", retention_ms="1000", message_timestamp_type="CreateTime")
     for _ in range(5):
         produce(client, "t", build_batch([Record(0, 1_000_000_000_000, None, b"x" * 300)]))
-    eventually(lambda: list_offsets(client, "t", -2).offset, 5)
+    until(lambda: list_offsets(client, "t", -2).offset == 5, "five records are gone")

@@ -148,7 +148,7 @@ def test_replies_that_nobody_waits_for_are_ignored(
 @pytest.mark.parametrize("action", [drop_reply(), black_hole()], ids=str)
 def test_silence_ends_with_the_request_timeout(proxy: FaultProxy, tell: Tell, action: Action, api: str) -> None:
     rule = proxy.on(api, action, nth=1 if api == "ListOffsets" else 2)
-    tell(request_timeout_ms=250)
+    tell(request_timeout_ms=250, starts=20)
     rule.wait()
 
 

@@ -392,7 +392,7 @@ def test_a_member_stops_in_bounded_time_without_its_coordinator(
 @pytest.mark.parametrize(("kind", "api"), [case for case in CASES if case[1] not in ("JoinGroup", "LeaveGroup")])
 def test_silence_ends_with_the_request_timeout(proxy: FaultProxy, tell: Tell, kind: str, api: str) -> None:
     rule = proxy.on(api, drop_reply(), nth=2)
-    tell(kind, request_timeout_ms=600, session_timeout_ms=3000)
+    tell(kind, request_timeout_ms=600, session_timeout_ms=3000, starts=20)
     rule.wait()
 
 

@@ -181,7 +181,7 @@ def test_silence_ends_with_the_request_timeout(proxy: FaultProxy, tell: Tell, ac
         with pytest.raises(BrokerUnreachableError, match=r"no connection to .* within 150 ms"):
             tell(request_timeout_ms=150)
     else:
-        assert not tell(request_timeout_ms=250).failed, proxy.report()
+        assert not tell(request_timeout_ms=250, starts=20).failed, proxy.report()
     rule.wait()
 
 
@@ -245,7 +245,7 @@ def test_without_acknowledgements_a_cut_loses_what_was_on_its_way_and_no_more(
 
     def wait_for_records() -> None:
         """The broker reads what it was sent, but nobody says when."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while broken := sends.breaks(witness.read(topic, starts)):
             assert time.monotonic() < deadline, broken
 

@@ -32,28 +32,30 @@ from . import Action, FaultProxy, Passage, edit_reply
 from .history import Witness
 from .stories import IMPATIENT, PARTITIONS, explained, run
 
-Client = Callable[[str], Coroutine[Any, Any, object]]
+Client = Callable[..., Coroutine[Any, Any, object]]
 TOPIC = "typed"
-SOON: dict[str, Any] = {**IMPATIENT, "request_timeout_ms": 300}
+PATIENT: dict[str, Any] = {**IMPATIENT, "request_timeout_ms": 120_000}
+"""So that what is told within `SOON_S` was not told because a request took too long."""
+SOON_S = 20.0
 
 
-async def start_producer(address: str) -> None:
-    async with Producer(bootstrap_servers=address, **SOON):
+async def start_producer(address: str, **options: Any) -> None:
+    async with Producer(bootstrap_servers=address, **{**PATIENT, **options}):
         pass
 
 
-async def start_consumer(address: str) -> None:
-    async with Consumer(TOPIC, bootstrap_servers=address, **SOON):
+async def start_consumer(address: str, **options: Any) -> None:
+    async with Consumer(TOPIC, bootstrap_servers=address, **{**PATIENT, **options}):
         pass
 
 
-async def start_admin(address: str) -> None:
-    async with Admin(address, **SOON):
+async def start_admin(address: str, **options: Any) -> None:
+    async with Admin(address, **{**PATIENT, **options}):
         pass
 
 
-async def start_table(address: str) -> None:
-    await read_table(TOPIC, bootstrap_servers=address, **SOON)
+async def start_table(address: str, **options: Any) -> None:
+    await read_table(TOPIC, bootstrap_servers=address, **{**PATIENT, **options})
 
 
 every_client = pytest.mark.parametrize(
@@ -108,13 +110,13 @@ def test_nobody_listens(client: Client) -> None:
         closing(ReservedPort("127.0.0.1")) as nobody,
         pytest.raises(BrokerUnreachableError, match=f"cannot connect to .*:{nobody.number}.*; {HINT}"),
     ):
-        run(client(f"127.0.0.1:{nobody.number}"), 5)
+        run(client(f"127.0.0.1:{nobody.number}"), SOON_S)
 
 
 @every_client
 def test_a_name_that_is_none(client: Client) -> None:
     with pytest.raises(BrokerUnreachableError, match=f"no-such-host.invalid:9092.*; {HINT}"):
-        run(client("no-such-host.invalid:9092"), 10)
+        run(client("no-such-host.invalid:9092"), SOON_S)
 
 
 @every_client
@@ -123,7 +125,7 @@ def test_one_who_listens_and_never_answers(client: Client) -> None:
         serving(lambda client: None) as address,
         pytest.raises(BrokerUnreachableError, match=f"no connection to {address} within 300 ms; {HINT}"),
     ):
-        run(client(address), 5)
+        run(client(address, request_timeout_ms=300), SOON_S)
 
 
 @every_client
@@ -132,7 +134,7 @@ def test_one_who_closes_at_once(client: Client) -> None:
         serving(lambda client: client.close()) as address,
         pytest.raises(BrokerUnreachableError, match=f"{address} closed the connection.*; {HINT}"),
     ):
-        run(client(address), 5)
+        run(client(address), SOON_S)
 
 
 @every_client
@@ -148,7 +150,7 @@ def test_one_who_closes_at_once(client: Client) -> None:
 )
 def test_one_who_speaks_another_language(client: Client, data: bytes) -> None:
     with serving(say(data)) as address, pytest.raises(KafkaError) as caught:
-        run(client(address), 5)
+        run(client(address), SOON_S)
     assert isinstance(caught.value, BrokerUnreachableError), repr(caught.value)
     assert HINT in str(caught.value)
 
@@ -159,7 +161,7 @@ def test_one_who_speaks_tls(client: Client) -> None:
         serving(say(b"\x15\x03\x03\x00\x02\x02\x46")) as address,
         pytest.raises(SecurityProtocolError, match=f"{address} speaks TLS; set security_protocol to"),
     ):
-        run(client(address), 5)
+        run(client(address), SOON_S)
 
 
 # A broker that is one.
@@ -204,7 +206,7 @@ def test_a_topic_that_is_not_there(strict: TestBroker) -> None:
 
     for story in (send(), read_table("nowhere", bootstrap_servers=address, **IMPATIENT)):
         with pytest.raises(UnknownTopicOrPartitionError, match="'nowhere'; create the topic first, or check its name"):
-            run(story, 10)
+            run(story, SOON_S)
 
 
 def test_a_partition_that_is_not_there(strict: TestBroker) -> None:
@@ -213,7 +215,7 @@ def test_a_partition_that_is_not_there(strict: TestBroker) -> None:
             await producer.send(TOPIC, b"value", partition=7)
 
     with pytest.raises((KafkaError, ValueError), match="7"):
-        run(send(), 10)
+        run(send(), SOON_S)
 
 
 def test_a_record_that_is_too_large_for_the_broker(strict: TestBroker) -> None:
@@ -224,7 +226,7 @@ def test_a_record_that_is_too_large_for_the_broker(strict: TestBroker) -> None:
             # The next one goes.
             await producer.send_and_wait(TOPIC, b"v")
 
-    run(send(), 10)
+    run(send(), SOON_S)
 
 
 def test_a_record_that_is_too_large_for_the_producer(strict: TestBroker) -> None:
@@ -234,7 +236,7 @@ def test_a_record_that_is_too_large_for_the_producer(strict: TestBroker) -> None
             with pytest.raises(MessageSizeTooLargeError, match="above max_request_size = 10000; "):
                 await producer.send(TOPIC, b"v" * 20_000)
 
-    run(send(), 10)
+    run(send(), SOON_S)
 
 
 @pytest.mark.parametrize(
@@ -266,7 +268,7 @@ def test_a_topic_that_one_may_not_see(
 
     proxy.on("Metadata", edit_reply(forbid), times=None)
     with explained(proxy), pytest.raises(kind, match=rf"^{code.name}: .*'{topic}'.*; \w+") as caught:
-        run(story(), 10)
+        run(story(), SOON_S)
     assert caught.value.code is code
 
 

@@ -1,6 +1,5 @@
 """Members of groups in a Java process, which poll there all the time."""
 
-import time
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -71,14 +70,6 @@ class JavaMember:
         self._values += [bytes.fromhex(value) for _, _, _, value in seen["records"]]
         self.events += [Event(what, frozenset(_pairs(partitions))) for what, partitions in seen["events"]]
         self._assigned = set(_pairs(seen["partitions"]))
-
-
-def wait_until(condition: Callable[[], bool], patience_s: float = 30.0) -> None:
-    """Members poll by themselves; wait until they have come so far."""
-    deadline = time.monotonic() + patience_s
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.02)
 
 
 def _pairs(found: Iterable[list[Any]]) -> list[Partition]:

@@ -10,11 +10,12 @@ from confluent_kafka.cimpl import NewPartitions, NewTopic
 
 from ottla.testing import TestBroker
 from tests.java import skip_without_maven
+from tests.waiting import until
 
 from .group_flow import Flow, Ledger
 from .group_story import GROUP, PARTITIONS, PATIENCE_S, SETTINGS, TOPIC, read, tell, write
 from .java_client import NEWEST, JavaClient
-from .java_members import Event, JavaMember, wait_until
+from .java_members import Event, JavaMember
 
 pytestmark = [pytest.mark.maven, skip_without_maven("no consumer of Java has joined a group")]
 
@@ -79,7 +80,7 @@ def create(admin: AdminClient, name: str, partitions: int = PARTITIONS) -> None:
 
 def share(first: JavaMember, second: JavaMember) -> None:
     """Wait until two members have half of the partitions each."""
-    wait_until(lambda: len(first.partitions()) == len(second.partitions()) == PARTITIONS // 2)
+    until(lambda: len(first.partitions()) == len(second.partitions()) == PARTITIONS // 2)
     assert first.partitions() | second.partitions() == set(range(PARTITIONS))
 
 
@@ -100,7 +101,7 @@ def gather(wanted: set[bytes], *members: JavaMember) -> None:
         found.update(value for member in members for value in member.poll())
         return found >= wanted
 
-    wait_until(is_all_found)
+    until(is_all_found)
     assert found == wanted
 
 
@@ -118,7 +119,7 @@ def test_listeners_hear_what_members_get_and_give_up(join: Join, admin: AdminCli
     create(admin, topic)
     everything = {(topic, number) for number in range(PARTITIONS)}
     first = join()
-    wait_until(lambda: first.assigned() == everything)
+    until(lambda: first.assigned() == everything)
     assert [event for event in first.events if event.partitions] == [Event("assigned", frozenset(everything))]
     first.events.clear()
     second = join()
@@ -128,7 +129,7 @@ def test_listeners_hear_what_members_get_and_give_up(join: Join, admin: AdminCli
     second.close()
     if kind != "0.9":  # It closes without telling its listener.
         assert second.events[-1].what == "revoked"
-    wait_until(lambda: first.assigned() == everything)
+    until(lambda: first.assigned() == everything)
     assert {event.what for event in first.events} == {"assigned", "revoked"}
     first.close()
 
@@ -143,7 +144,7 @@ def test_a_member_that_polls_no_more_loses_its_place(
     slow, quick = join(**patience), join(**patience)
     share(slow, quick)
     slow.halt()
-    wait_until(lambda: has_everything(quick))
+    until(lambda: has_everything(quick))
     read(quick, write(broker, "after", 40, topic))
     quick.close()
     slow.close()
@@ -169,14 +170,14 @@ def test_members_that_are_paused_or_killed_are_missed_after_their_session(client
 
         unlucky.program.pause()
         for _, other in pairs:
-            wait_until(partial(has_everything, other))
+            until(partial(has_everything, other))
         missed = write(broker, "missed", 40)
         for _, other in pairs:
             read(other, missed)
             other.commit()
         unlucky.program.go_on()
         for first, other in pairs:
-            wait_until(partial(has_lost_something, first))
+            until(partial(has_lost_something, first))
             share(first, other)
 
         uncommitted = write(broker, "uncommitted", 40)
@@ -198,7 +199,7 @@ def test_a_static_member_comes_back_to_what_it_had_and_nobody_notices(
     second.events.clear()
     first.close()
     back = join(group_instance_id="first")
-    wait_until(lambda: back.assigned() == had)
+    until(lambda: back.assigned() == had)
     gather(write(broker, "later", 40, topic), back, second)
     assert second.events == []
     back.close()
@@ -211,10 +212,10 @@ def test_partitions_that_a_topic_gets_later_are_read(
 ) -> None:
     create(admin, topic, 1)
     first = join()
-    wait_until(lambda: first.partitions() == {0})
+    until(lambda: first.partitions() == {0})
     (grown,) = admin.create_partitions([NewPartitions(topic, PARTITIONS)]).values()
     grown.result(PATIENCE_S)
-    wait_until(lambda: has_everything(first))
+    until(lambda: has_everything(first))
     read(first, write(broker, "everywhere", 40, topic))
     first.close()
 
@@ -234,10 +235,10 @@ def test_topics_are_subscribed_to_by_pattern_also_those_that_come_later(
     create(admin, f"{topic}.early", 1)
     create(admin, f"{topic}-other", 1)
     member = join(**{syntax: rf"{topic}\.(early|late)"})
-    wait_until(lambda: member.assigned() == {(f"{topic}.early", 0)})
+    until(lambda: member.assigned() == {(f"{topic}.early", 0)})
     create(admin, f"{topic}.late", PARTITIONS)
     later = {(f"{topic}.late", number) for number in range(PARTITIONS)}
-    wait_until(lambda: member.assigned() == {(f"{topic}.early", 0)} | later)
+    until(lambda: member.assigned() == {(f"{topic}.early", 0)} | later)
     read(member, write(broker, "late", 40, f"{topic}.late"))
     member.close()
 
@@ -252,7 +253,7 @@ def test_what_is_no_pattern_is_refused(join: Join) -> None:
         except AssertionError as failure:
             return "InvalidRegularExpression" in str(failure)
 
-    wait_until(is_refused)
+    until(is_refused)
 
 
 @kinds("newest, classic by range", "newest, classic cooperative")
@@ -274,15 +275,15 @@ def test_a_group_rolls_to_the_new_protocol_and_back_while_records_flow(
         for protocol, settings in (("CONSUMER", CONSUMER), ("CLASSIC", MEMBERS[kind][1])):
             for _ in range(2):
                 members.append(join(settings, always_commits=True))
-                wait_until(lambda: members[-1].assigned() != set())
+                until(lambda: members[-1].assigned() != set())
                 members.pop(0).close()
-                wait_until(lambda: set.union(*(member.assigned() for member in members)) == everything)
+                until(lambda: set.union(*(member.assigned() for member in members)) == everything)
             assert group_type() == protocol
 
     def is_all_read() -> bool:
         ledger.enter(clients(NEWEST).journal())
         return ledger.ends == flow.ends
 
-    wait_until(is_all_read)
+    until(is_all_read)
     for member in members:
         member.close()

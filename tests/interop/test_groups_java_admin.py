@@ -8,11 +8,12 @@ import pytest
 
 from ottla.testing import TestBroker
 from tests.java import JavaError, skip_without_maven
+from tests.waiting import until
 
 from .group_story import PARTITIONS, SETTINGS, read, write
 from .java_admin import JavaAdmin
 from .java_client import NEWEST, JavaClient
-from .java_members import JavaMember, wait_until
+from .java_members import JavaMember
 
 pytestmark = [pytest.mark.maven, skip_without_maven("Java's administration client looked at no group")]
 
@@ -75,7 +76,7 @@ def test_groups_are_listed_by_state_and_type(
         assert find(states=["Stable"], types=[protocol])[topic] == ["Stable", kind, "consumer"]
         assert topic not in find(states=["Empty"], types=[])
     member.close()
-    wait_until(lambda: call("list_consumer_groups", states=["Empty"], types=[]).get(topic) == ["Empty", kind])
+    until(lambda: call("list_consumer_groups", states=["Empty"], types=[]).get(topic) == ["Empty", kind])
 
 
 @each_protocol
@@ -147,6 +148,6 @@ def test_members_are_removed_and_have_to_join_again(call: Call, join: Join, topi
     for named in ({"instance": "desk"}, {}):
         member.events.clear()
         call("remove_members", group=topic, **named)
-        wait_until(lambda: not member.poll() and "lost" in [event.what for event in member.events])
-        wait_until(lambda: member.partitions() == set(range(PARTITIONS)))
+        until(lambda: not member.poll() and "lost" in [event.what for event in member.events])
+        until(lambda: member.partitions() == set(range(PARTITIONS)))
     member.close()

@@ -10,10 +10,11 @@ import pytest
 
 from ottla.testing import TestBroker
 from tests.java import skip_without_maven
+from tests.waiting import until
 
 from .group_story import PARTITIONS, SETTINGS, TOPIC, read, write
 from .java_client import NEWEST, JavaClient
-from .java_members import JavaMember, wait_until
+from .java_members import JavaMember
 from .java_tools import JavaTools
 
 pytestmark = [pytest.mark.maven, skip_without_maven("Kafka's command-line tools looked at no group")]
@@ -170,15 +171,15 @@ def test_the_dump_tool_decodes_all_that_coordinators_write_down(
             join(broker, clients, protocol, protocol).close()
         enter = partial(clients(NEWEST).join, broker.bootstrap_servers)
         by_pattern = enter("by pattern", re2="or.*", group_protocol="consumer")
-        wait_until(lambda: len(by_pattern.partitions()) == PARTITIONS)
+        until(lambda: len(by_pattern.partitions()) == PARTITIONS)
         by_pattern.close()
         # A group that is upgraded, and downgraded again.
         old = enter("rolling", topic=TOPIC, heartbeat_interval_ms=100)
-        wait_until(lambda: len(old.partitions()) == PARTITIONS)
+        until(lambda: len(old.partitions()) == PARTITIONS)
         new = enter("rolling", topic=TOPIC, group_protocol="consumer")
-        wait_until(lambda: len(old.partitions()) == len(new.partitions()) == PARTITIONS // 2)
+        until(lambda: len(old.partitions()) == len(new.partitions()) == PARTITIONS // 2)
         new.close()
-        wait_until(lambda: len(old.partitions()) == PARTITIONS)
+        until(lambda: len(old.partitions()) == PARTITIONS)
         old.close()
     (segment,) = (tmp_path / "__consumer_offsets-0").glob("*.log")
     printed = tools.run("kafka-dump-log", "--files", str(segment), "--offsets-decoder")

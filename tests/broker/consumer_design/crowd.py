@@ -9,7 +9,8 @@ import pytest
 from tests.broker.consumer_design.classic_member import ClassicMember
 from tests.broker.consumer_design.consumer_member import ConsumerMember
 from tests.broker.consumer_design.ledger import Ledger
-from tests.broker.consumer_design.line import Address, Line, Partition, until
+from tests.broker.consumer_design.line import Address, Line, Partition
+from tests.waiting import until
 
 Member = ClassicMember | ConsumerMember
 

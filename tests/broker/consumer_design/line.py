@@ -1,11 +1,8 @@
 """A member's connection, and what a test asks a broker about groups and topics."""
 
 import select
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
-
-import pytest
 
 from ottla.wire.api.consumer_group_describe import ConsumerGroupDescribeRequest
 from ottla.wire.api.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -14,11 +11,10 @@ from ottla.wire.api.describe_groups import DescribeGroupsRequest
 from ottla.wire.api.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.errors import ErrorCode
 from tests.broker.group_client import GroupClient
+from tests.waiting import until
 
 Address = tuple[str, int]
 Partition = tuple[str, int]
-
-PAUSE_S = 0.01
 
 
 class Line(GroupClient):
@@ -61,18 +57,8 @@ class Line(GroupClient):
 
     def wait_for_state(self, state: str, group_id: str = "g") -> None:
         """Return when a classic group is in this state: what led to it is written down by then."""
-        until(lambda: self.state(group_id) == state)
+        until(lambda: self.state(group_id) == state, lambda: f"state {state}, not {self.state(group_id)}")
 
 
 def _sound(answer: Any) -> Any:
     return None if answer.error_code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS else answer
-
-
-def until(find: Callable[[], Any], seconds: float = 20) -> Any:
-    """The first answer that is not None or False."""
-    deadline = time.monotonic() + seconds
-    while not (found := find()):
-        if time.monotonic() > deadline:
-            pytest.fail(f"not within {seconds} s")
-        time.sleep(PAUSE_S)
-    return found

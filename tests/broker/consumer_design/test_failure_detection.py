@@ -5,7 +5,8 @@ import time
 from ottla.testing import TestBroker
 from ottla.wire.errors import ErrorCode
 from tests.broker.consumer_design.crowd import Company, all_of, both_protocols, go_on, settle
-from tests.broker.consumer_design.line import Line, until
+from tests.broker.consumer_design.line import Line
+from tests.waiting import until
 
 
 def test_a_classic_member_says_how_long_its_session_is(company: Company, line: Line) -> None:
@@ -13,7 +14,7 @@ def test_a_classic_member_says_how_long_its_session_is(company: Company, line: L
     settle([short, long], all_of(4))
     begun = time.monotonic()
     line.wait_for_state("PreparingRebalance")
-    assert 0.15 < time.monotonic() - begun < 5
+    assert 0.15 < time.monotonic() - begun < 8
     settle([long], all_of(4))
     assert short.beat() is ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -39,9 +40,9 @@ def test_failure_detection_begins_when_a_member_has_joined(company: Company, lin
 
 @both_protocols
 def test_heartbeats_keep_a_member_in(company: Company, kind: str) -> None:
-    (member,) = company.settled(kind, 1) if kind == "consumer" else [company.classic(session_timeout_ms=1000)]
+    (member,) = company.settled(kind, 1) if kind == "consumer" else [company.classic(session_timeout_ms=1500)]
     generation = settle([member], all_of(4))
-    deadline = time.monotonic() + 2.5
+    deadline = time.monotonic() + 4
     while time.monotonic() < deadline:
         assert member.beat() is ErrorCode.NONE
         time.sleep(0.05)

@@ -11,7 +11,8 @@ from ottla.wire.api.find_coordinator import FindCoordinatorRequest
 from ottla.wire.api.list_groups import ListGroupsRequest
 from ottla.wire.errors import ErrorCode
 from tests.broker.consumer_design.crowd import Company, all_of, both_protocols, go_on, settle
-from tests.broker.consumer_design.line import Line, until
+from tests.broker.consumer_design.line import Line
+from tests.waiting import until
 
 
 @both_protocols

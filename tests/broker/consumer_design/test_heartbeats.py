@@ -10,12 +10,12 @@ from tests.broker.consumer_design.line import Line
 
 
 def test_who_waits_to_join_needs_no_heartbeats(company: Company, line: Line) -> None:
-    waiting, other = company.classic(session_timeout_ms=700), company.classic()
+    waiting, other = company.classic(session_timeout_ms=1500), company.classic()
     settle([waiting, other], all_of(4))
     newcomer = company.newcomer_waits()
     assert waiting.beat() is ErrorCode.REBALANCE_IN_PROGRESS
     waiting.begin_join()
-    time.sleep(1.2)
+    time.sleep(2)
     assert line.state() == "PreparingRebalance"
     member_id = waiting.member_id
     assert other.beat() is ErrorCode.REBALANCE_IN_PROGRESS
@@ -25,15 +25,15 @@ def test_who_waits_to_join_needs_no_heartbeats(company: Company, line: Line) -> 
 
 
 def test_the_session_begins_anew_with_the_answer_to_the_join(company: Company, line: Line) -> None:
-    member = company.classic(session_timeout_ms=1600)
+    member = company.classic(session_timeout_ms=2600)
     settle([member], all_of(4))
     newcomer = company.newcomer_waits()
     assert member.beat() is ErrorCode.REBALANCE_IN_PROGRESS
-    time.sleep(1)
+    time.sleep(1.5)
     member.begin_join()
     assert newcomer.take_answer() is ErrorCode.NONE
-    time.sleep(1)
-    # Two seconds after its last heartbeat, and one after the answer, which it reads only now.
+    time.sleep(1.5)
+    # Three seconds after its last heartbeat, and half of that after the answer, which it reads only now.
     assert member.take_answer() is ErrorCode.NONE
     member.begin_sync()
     newcomer.begin_sync()
@@ -56,7 +56,7 @@ def test_a_member_that_pauses_after_it_has_joined_is_out_a_session_later(company
 def test_a_member_that_pauses_before_it_joins_is_out_and_the_round_ends_without_it(
     company: Company, line: Line
 ) -> None:
-    paused, other = company.classic(session_timeout_ms=800), company.classic()
+    paused, other = company.classic(session_timeout_ms=1500), company.classic()
     generation = settle([paused, other], all_of(4))
     newcomer = company.newcomer_waits()
     assert paused.beat() is ErrorCode.REBALANCE_IN_PROGRESS
@@ -76,7 +76,7 @@ def test_requests_of_a_connection_are_answered_one_after_the_other(company: Comp
 
 
 def test_a_heartbeat_on_another_connection_is_taken_while_the_join_waits(company: Company, line: Line) -> None:
-    member, other = company.classic(session_timeout_ms=700), company.classic()
+    member, other = company.classic(session_timeout_ms=1500), company.classic()
     generation = settle([member, other], all_of(4))
     company.newcomer_waits()
     assert member.beat() is ErrorCode.REBALANCE_IN_PROGRESS
@@ -84,7 +84,7 @@ def test_a_heartbeat_on_another_connection_is_taken_while_the_join_waits(company
     time.sleep(0.1)
     assert line.heartbeat("g", member.member_id, generation) is ErrorCode.REBALANCE_IN_PROGRESS
     # It does not start the clock for one that waits.
-    time.sleep(1)
+    time.sleep(1.8)
     assert line.heartbeat("g", member.member_id, generation) is ErrorCode.REBALANCE_IN_PROGRESS
 
 

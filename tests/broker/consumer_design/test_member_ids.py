@@ -53,7 +53,7 @@ def test_when_all_known_members_have_joined_with_their_ids_the_round_ends_at_onc
     members = company.settled("classic", 2)
     begun = time.monotonic()
     assert settle([*members, company.classic()], all_of(4)) > 0
-    assert time.monotonic() - begun < 5, "nobody waits for the ten seconds that sessions and rebalances may take"
+    assert time.monotonic() - begun < 8, "nobody waits for the ten seconds that sessions and rebalances may take"
 
 
 def test_a_member_that_joins_without_its_id_has_the_round_wait_for_its_former_self(company: Company) -> None:
@@ -64,7 +64,7 @@ def test_a_member_that_joins_without_its_id_has_the_round_wait_for_its_former_se
     member.get_id()
     member.begin_join()
     assert member.take_answer() is ErrorCode.NONE
-    assert 0.7 < time.monotonic() - begun < 5, "as long as the former self's session lasts"
+    assert 0.7 < time.monotonic() - begun < 8, "as long as the former self's session lasts"
     assert (member.generation, member.member_id != former) == (generation + 1, True)
     assert member.line.heartbeat("g", former, generation + 1) is ErrorCode.UNKNOWN_MEMBER_ID
 

@@ -75,12 +75,12 @@ def test_a_member_of_the_consumer_protocol_commits_for_what_it_is_to_give_up(com
 def test_a_classic_member_that_pauses_in_a_rebalance_is_left_out_and_the_round_ends(
     company: Company, line: Line
 ) -> None:
-    paused, other = company.classic(session_timeout_ms=600), company.classic()
+    paused, other = company.classic(session_timeout_ms=1500), company.classic()
     generation = settle([paused, other], all_of(4))
     newcomer = company.newcomer_waits()
     begun = time.monotonic()
     assert settle([other, newcomer], all_of(4)) == generation + 1
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < 8, "nobody waits for the ten seconds that a rebalance may take"
     assert line.commit("g", offset=99, **of(paused.member_id, generation)) is ErrorCode.UNKNOWN_MEMBER_ID
     company.ledger.check(line)
 

@@ -57,7 +57,7 @@ def test_phase_1_a_topic_has_grown_and_nobody_was_told(process: Process, survivo
 
 
 def test_phase_1_a_member_has_died_and_nobody_was_told(process: Process, survivors: Company) -> None:
-    *alive, dead = three(survivors, session_timeout_ms=700)
+    *alive, dead = three(survivors, session_timeout_ms=2000)
     generation = dead.generation
     dead.close()
     restart(process)
@@ -90,7 +90,7 @@ def test_phase_2_some_were_told_to_join_again(process: Process, survivors: Compa
 def test_phase_2_a_member_that_is_back_before_the_coordinator_is_spares_the_group_a_rebalance(
     process: Process, survivors: Company
 ) -> None:
-    members = leader, follower, slow = three(survivors, session_timeout_ms=700)
+    members = leader, follower, slow = three(survivors, session_timeout_ms=2000)
     generation = leader.generation
     survivors.line().wait_for_state("PreparingRebalance")
     assert follower.beat() is ErrorCode.REBALANCE_IN_PROGRESS

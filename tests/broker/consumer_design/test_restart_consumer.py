@@ -14,8 +14,8 @@ from ottla.cluster.names import OFFSETS_TOPIC
 from ottla.wire.errors import ErrorCode
 from tests.broker.consumer_design.consumer_member import ConsumerMember
 from tests.broker.consumer_design.crowd import Company, all_of, go_on, settle
-from tests.broker.consumer_design.line import until
 from tests.crash.run import Process
+from tests.waiting import until
 
 pytestmark = pytest.mark.slow
 

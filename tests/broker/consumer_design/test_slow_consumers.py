@@ -4,7 +4,8 @@ import time
 
 from ottla.wire.errors import ErrorCode
 from tests.broker.consumer_design.crowd import Company, all_of, both_protocols, go_on, settle
-from tests.broker.consumer_design.line import Line, until
+from tests.broker.consumer_design.line import Line
+from tests.waiting import until
 
 
 @both_protocols
@@ -50,7 +51,7 @@ def test_a_slow_consumer_that_joins_in_time_is_in_the_generation(company: Compan
 
 
 def test_a_slow_consumer_that_joins_too_late_starts_another_round(company: Company, line: Line) -> None:
-    slow, other = company.classic(session_timeout_ms=300), company.classic()
+    slow, other = company.classic(session_timeout_ms=1000), company.classic()
     settle([slow, other], all_of(4))
     line.wait_for_state("PreparingRebalance")
     assert other.beat() is ErrorCode.REBALANCE_IN_PROGRESS
@@ -102,7 +103,7 @@ def test_a_consumer_that_sends_heartbeats_and_does_not_join_is_out_when_the_reba
         return all(member.is_in and member.generation > generation for member in (other, newcomer))
 
     go_on([other, newcomer], beat_and_look)
-    assert 0.6 < time.monotonic() - begun < 5
+    assert 0.6 < time.monotonic() - begun < 8
     assert slow.beat() is ErrorCode.UNKNOWN_MEMBER_ID
     assert sorted(other.assigned | newcomer.assigned) == all_of(4)
 
@@ -122,5 +123,5 @@ def test_a_consumer_that_does_not_give_up_its_partitions_is_out_when_that_takes_
         return sorted(other.assigned) == all_of(4)
 
     until(lambda: other.beat() is not None and beat_without_giving_up())
-    assert 0.6 < time.monotonic() - begun < 5
+    assert 0.6 < time.monotonic() - begun < 8
     assert slow.beat() is ErrorCode.UNKNOWN_MEMBER_ID

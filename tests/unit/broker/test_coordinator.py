@@ -28,6 +28,7 @@ from ottla.wire.api.offset_fetch import (
 )
 from ottla.wire.errors import ErrorCode, KafkaError
 from tests.unit.broker.small_broker import SmallBroker, Stranger
+from tests.waiting import eventually
 
 
 def commit(small: SmallBroker, group_id: str, offset: int, metadata: str = "", topic: str = "t") -> ErrorCode:
@@ -47,16 +48,16 @@ def committed(small: SmallBroker, group_id: str, topic: str = "t") -> int:
 
 def load_again(small: SmallBroker, group_id: str) -> None:
     """Have a group's shard thrown away and loaded, as if writing had failed."""
-    small.run(failed_and_loaded(small, group_id))
-
-
-async def failed_and_loaded(small: SmallBroker, group_id: str) -> None:
     groups = small.broker.groups
     index = shard_index(group_id, 50)
-    groups._shards[index]._fail()
-    async with asyncio.timeout(20):
-        while index not in groups._shards:
-            await asyncio.sleep(0.01)
+
+    async def story() -> None:
+        # It may be that it has failed already, and is not loaded yet.
+        await eventually(lambda: index in groups._shards, "the shard is there")
+        groups._shards[index]._fail()
+        await eventually(lambda: index in groups._shards, "the shard is there again")
+
+    small.run(story())
 
 
 @pytest.fixture(autouse=True)
@@ -310,8 +311,8 @@ def test_a_shard_that_has_failed_is_not_told(small: SmallBroker) -> None:
 
     async def fail() -> None:
         small.broker.image = small.broker.image.without_topic("t")
-        # It fails before the event loop's next turn, in which it would be told.
-        await failed_and_loaded(small, "g")
+        small.broker.groups._shards[shard_index("g", 50)]._fail()
+        await asyncio.sleep(0.02)
 
     small.run(fail())
     load_again(small, "g")

@@ -14,6 +14,7 @@ from ottla.client.options import ClientOptions
 from ottla.client.producer import Producer
 from ottla.client.types import TopicPartition
 from ottla.testing import TestBroker
+from tests.waiting import eventually
 
 PLACE = TopicPartition("orders", 0)
 FEW_MS: dict[str, Any] = {
@@ -27,12 +28,6 @@ FEW_MS: dict[str, Any] = {
 def lines(caplog: pytest.LogCaptureFixture, module: str, level: int) -> list[str]:
     found = (one for one in caplog.records if one.name.startswith(module) and one.levelno == level)
     return [one.getMessage() for one in found]
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 @pytest.fixture
@@ -59,9 +54,9 @@ def test_a_consumer_tells_of_an_outage_once_and_of_its_end_once(
             for _ in range(2):
                 caplog.clear()
                 await asyncio.to_thread(broker.stop)
-                await until(lambda: repeats(name) >= 3)
+                await eventually(lambda: repeats(name) >= 3)
                 await asyncio.to_thread(broker.start)
-                await until(lambda: lines(caplog, name, logging.INFO))
+                await eventually(lambda: lines(caplog, name, logging.INFO))
                 (warning,) = lines(caplog, name, logging.WARNING)
                 assert warning.startswith("fetching fails, and is tried again: ")
                 assert lines(caplog, name, logging.INFO) == ["fetching works again"]
@@ -80,7 +75,7 @@ def test_a_producer_tells_of_an_outage_once_and_of_its_end_once(
             await producer.send_and_wait("orders", b"one")
             await asyncio.to_thread(broker.stop)
             deliveries = [await producer.send("orders", bytes(900)) for _ in range(10)]
-            await until(lambda: repeats(name) >= 3)
+            await eventually(lambda: repeats(name) >= 3)
             await asyncio.to_thread(broker.start)
             await asyncio.gather(*deliveries)
         (warning,) = lines(caplog, name, logging.WARNING)
@@ -104,8 +99,8 @@ def test_records_that_are_lost_are_told_of_once_and_counted_when_others_get_thro
         producer = Producer(
             bootstrap_servers=broker.bootstrap_servers,
             batch_size=1000,
-            delivery_timeout_ms=500,
-            request_timeout_ms=400,
+            delivery_timeout_ms=3_000,
+            request_timeout_ms=2_000,
             linger_ms=0,
             **FEW_MS,
         )
@@ -114,7 +109,7 @@ def test_records_that_are_lost_are_told_of_once_and_counted_when_others_get_thro
             await asyncio.to_thread(broker.stop)
             for _ in range(10):
                 await producer.send("orders", bytes(900))
-            await until(lambda: lost(logging.DEBUG) == 9)
+            await eventually(lambda: lost(logging.DEBUG) == 9)
             assert lost(logging.WARNING) == 1
             with pytest.raises(DeliveryTimedOutError):
                 await producer.flush()
@@ -143,7 +138,7 @@ def test_an_error_is_forgotten_when_something_works() -> None:
             await cluster.retrying(lambda: cluster.metadata([]))
             await asyncio.to_thread(broker.stop)
             asking = asyncio.create_task(cluster.retrying(lambda: cluster.metadata([])))
-            await until(lambda: cluster.last_error is not None)
+            await eventually(lambda: cluster.last_error is not None)
             await asyncio.to_thread(broker.start)
             await asking
             assert cluster.last_error is None

@@ -25,8 +25,9 @@ from ottla.wire.api.produce import PartitionProduceData, ProduceRequest, TopicPr
 from ottla.wire.errors import KafkaError, ProtocolError
 from ottla.wire.frame import decode_request, encode_response, read_request_prefix
 from ottla.wire.schema import Versions
+from tests.waiting import eventually
 
-from .loops import LoopFactory, each_loop, run, until
+from .loops import LoopFactory, each_loop, run
 from .peers import listening, metadata, offering
 
 pytestmark = each_loop
@@ -177,7 +178,7 @@ def test_requests_are_pipelined_and_each_gets_its_own_reply(loop_factory: LoopFa
         async with listening(offering(NEWEST, then)) as listener:
             connection = await Connection.open(*listener.address)
             requests = [asyncio.ensure_future(connection.request(MetadataRequest())) for _ in range(5)]
-            await until(lambda: listener.bytes_buffered > 0, "later ones wait at the broker")
+            await eventually(lambda: listener.bytes_buffered > 0, "later ones wait at the broker")
             assert connection.pending_count == 5
             gate.set()
             controllers = [response.controller_id for response in await asyncio.gather(*requests)]
@@ -396,7 +397,7 @@ def test_a_broker_that_accepts_and_says_nothing_is_given_up(loop_factory: LoopFa
         async with listening(never) as listener:
             with pytest.raises(KafkaError, match="50 ms"):
                 await Connection.open(*listener.address, timeout_ms=50)
-            await until(lambda: listener.connection_count == 0, "the connection is closed")
+            await eventually(lambda: listener.connection_count == 0, "the connection is closed")
 
     run(loop_factory, story())
 

@@ -14,8 +14,9 @@ import pytest
 
 from ottla.net import Admission, HandshakeCutError, Listener
 from ottla.net import doorway as doorways
-from tests.unit.net.loops import LoopFactory, each_loop, run, until
+from tests.unit.net.loops import LoopFactory, each_loop, run
 from tests.unit.net.tls_world import TlsWorld, broker, refused
+from tests.waiting import eventually
 
 
 @pytest.fixture
@@ -53,7 +54,6 @@ async def _drained(one: socket.socket) -> None:
 def test_a_handshake_that_never_ends_is_given_up_and_others_are_served_meanwhile(
     loop_factory: LoopFactory, world: TlsWorld, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    # Long enough for somebody else to come in meanwhile, on a busy machine too.
     monkeypatch.setattr(doorways, "HANDSHAKE_SECONDS", 3.0)
     beginning = bytes([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3])
 
@@ -65,10 +65,10 @@ def test_a_handshake_that_never_ends_is_given_up_and_others_are_served_meanwhile
                 assert listener.handshake_count == 3
                 for one in waiting:
                     assert await asyncio.get_running_loop().sock_recv(one, 100) == b""
-                await until(lambda: listener.handshake_count == 0, "all are given up")
+                await eventually(lambda: listener.handshake_count == 0, "all are given up")
                 assert not connection.closed
                 await connection.close()
-            await until(lambda: listener.connection_count == 0, "all are gone")
+            await eventually(lambda: listener.connection_count == 0, "all are gone")
             admission.limit = 1
             await (await world.connect(listener)).close()
 
@@ -84,7 +84,7 @@ def test_beyond_so_many_handshakes_the_oldest_is_given_up(
 
     async def story() -> None:
         async with world.listening(broker) as listener, strangers(listener, 20, b"\x16") as waiting:
-            await until(lambda: listener.handshake_count <= 5, "only the last ones are left")
+            await eventually(lambda: listener.handshake_count <= 5, "only the last ones are left")
             assert await asyncio.get_running_loop().sock_recv(waiting[0], 100) == b""
             await (await world.connect(listener)).close()
 
@@ -100,7 +100,7 @@ def test_who_is_beyond_the_limit_is_turned_away_before_the_handshake(
             world.listening(broker, admission=Admission(limit=2)) as listener,
             strangers(listener, 2, b"\x16"),
         ):
-            await until(lambda: listener.handshake_count == 2, "both are there")
+            await eventually(lambda: listener.handshake_count == 2, "both are there")
             error = await refused(world.connect(listener))
             assert type(error) is HandshakeCutError
 
@@ -117,7 +117,7 @@ def test_garbage_costs_one_connection_and_few_lines_of_the_log(
                 for one in senders:
                     # Either a word of farewell, or the end at once.
                     await _drained(one)
-            await until(lambda: listener.handshake_count == 0, "all are gone")
+            await eventually(lambda: listener.handshake_count == 0, "all are gone")
             await (await world.connect(listener)).close()
 
     run(loop_factory, story())
@@ -128,7 +128,7 @@ def test_garbage_costs_one_connection_and_few_lines_of_the_log(
 def test_a_listener_stops_while_handshakes_are_under_way(loop_factory: LoopFactory, world: TlsWorld) -> None:
     async def story() -> None:
         async with world.listening(broker) as listener, strangers(listener, 2, b"\x16") as waiting:
-            await until(lambda: listener.handshake_count == 2, "both are there")
+            await eventually(lambda: listener.handshake_count == 2, "both are there")
             # Less than handshakes may take.
             async with asyncio.timeout(8):
                 await listener.stop()

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from ottla.net import Admission, Listener, Reply, ServerConnection
+from tests.waiting import eventually
 
-from .loops import LoopFactory, each_loop, run, until
+from .loops import LoopFactory, each_loop, run
 from .peers import Client, echo, framed, listening
 
 pytestmark = each_loop
@@ -55,14 +56,14 @@ def test_clients_beyond_the_limit_are_turned_away(loop_factory: LoopFactory, cap
     async def story() -> None:
         async with listening(echo, admission=Admission(2)) as listener:
             kept = [await Client.connect(listener) for _ in range(2)]
-            await until(lambda: listener.connection_count == 2, "two are connected")
+            await eventually(lambda: listener.connection_count == 2, "two are connected")
             for _ in range(3):
                 refused = await Client.connect(listener)
                 assert await refused.left() == b""
                 await refused.close()
             assert listener.connection_count == 2
             await kept.pop().close()
-            await until(lambda: listener.connection_count == 1, "one left")
+            await eventually(lambda: listener.connection_count == 1, "one left")
             kept.append(await Client.connect(listener))
             for client in kept:
                 client.send(b"still here")
@@ -80,7 +81,7 @@ def test_clients_of_one_address_are_counted_by_themselves(
         admission = Admission(limit_per_host=1)
         async with listening(echo, admission=admission) as listener, listening(echo, admission=admission) as other:
             kept = await Client.connect(listener)
-            await until(lambda: listener.connection_count == 1, "one is connected")
+            await eventually(lambda: listener.connection_count == 1, "one is connected")
             elsewhere = await Client.connect(listener, local_addr=("127.0.0.2", 0))
             elsewhere.send(b"from elsewhere")
             assert await elsewhere.receive() == b"from elsewhere"
@@ -99,7 +100,7 @@ def test_clients_of_one_address_are_counted_by_themselves(
 
 def test_an_idle_client_is_closed_and_a_busy_one_is_not(loop_factory: LoopFactory) -> None:
     async def story() -> None:
-        async with listening(echo, idle_ms=300) as listener:
+        async with listening(echo, idle_ms=1500) as listener:
             idle, busy = await Client.connect(listener), await Client.connect(listener)
             started = time.monotonic()
             reading = asyncio.ensure_future(idle.left())
@@ -107,8 +108,8 @@ def test_an_idle_client_is_closed_and_a_busy_one_is_not(loop_factory: LoopFactor
                 busy.send(b"x")
                 assert await busy.receive() == b"x"
                 await asyncio.sleep(0.02)
-                assert time.monotonic() - started < 5
-            assert time.monotonic() - started > 0.25
+                assert time.monotonic() - started < 15
+            assert time.monotonic() - started > 1.4
             assert listener.connection_count == 1
             await idle.close()
             await busy.close()
@@ -160,8 +161,8 @@ def test_a_client_that_never_reads_is_closed(loop_factory: LoopFactory, caplog: 
         async with listening(lambda connection, frame: [framed(bytes(8 << 20))], idle_ms=300) as listener:
             client = await Client.connect(listener, limit=1024)
             client.send(*[b"x"] * 10)
-            await until(lambda: listener.connection_count == 1, "it is connected")
-            await until(lambda: listener.connection_count == 0, "it is closed")
+            await eventually(lambda: listener.connection_count == 1, "it is connected")
+            await eventually(lambda: listener.connection_count == 0, "it is closed")
             assert listener.bytes_buffered == 0
             await client.close()
 
@@ -216,7 +217,7 @@ def test_stopping_cuts_what_does_not_finish_in_time(
         await listener.start("127.0.0.1", 0)
         client = await Client.connect(listener)
         client.send(b"x")
-        await until(lambda: listener.connection_count == 1, "it is connected")
+        await eventually(lambda: listener.connection_count == 1, "it is connected")
         await asyncio.sleep(0.02)
         before = time.monotonic()
         await listener.stop(timeout_ms=100)
@@ -281,9 +282,9 @@ def test_thousands_of_idle_connections_cost_no_task_no_timer_and_little_memory(l
             assert clients.stdin is not None
             assert clients.stdout is not None
             assert await clients.stdout.readline() == b"connected\n"
-            await until(lambda: listener.connection_count == count, "all are connected")
+            await eventually(lambda: listener.connection_count == count, "all are connected")
             assert (memory() - before) / count < 10_000
-            await until(lambda: len(asyncio.all_tasks()) == tasks, "no task is left")
+            await eventually(lambda: len(asyncio.all_tasks()) == tasks, "no task is left")
             busy = await Client.connect(listener)
             # Not the time that passes, which others on the machine may take.
             started = time.process_time()
@@ -294,7 +295,7 @@ def test_thousands_of_idle_connections_cost_no_task_no_timer_and_little_memory(l
             await busy.close()
             clients.stdin.close()
             await clients.wait()
-            await until(lambda: listener.connection_count == 0, "all are gone")
+            await eventually(lambda: listener.connection_count == 0, "all are gone")
 
     run(loop_factory, story())
 
@@ -328,7 +329,7 @@ def test_a_stranger_may_not_stay_one_however_busy_it_is(
         return [framed(bytes(frame))]
 
     async def story() -> None:
-        async with listening(handler, stranger_request_bytes=100, login_ms=200, idle_ms=800) as listener:
+        async with listening(handler, stranger_request_bytes=100, login_ms=200, idle_ms=5_000) as listener:
             client = await Client.connect(listener)
             loop = asyncio.get_running_loop()
             end = loop.time() + 1

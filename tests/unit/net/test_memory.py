@@ -9,8 +9,9 @@ import pytest
 
 from ottla.net import Listener, Memory, Reply, ServerConnection
 from ottla.net.memory import READ_BYTES, SMALL_BYTES
+from tests.waiting import eventually
 
-from .loops import LoopFactory, each_loop, run, until
+from .loops import LoopFactory, each_loop, run
 from .peers import Client, echo, framed, listening
 
 pytestmark = each_loop
@@ -45,7 +46,7 @@ def test_many_halves_of_large_requests_are_bounded_and_all_get_through_in_the_en
     async def story() -> None:
         async with listening(length, memory=memory) as listener:
             clients = [await half_a_frame(listener) for _ in range(20)]
-            await until(lambda: memory.used >= LIMIT, "the room is taken")
+            await eventually(lambda: memory.used >= LIMIT, "the room is taken")
             assert await settled(memory) <= LIMIT + LARGE + 20 * READ_BYTES
             assert memory.wanting
             for client in clients:
@@ -80,7 +81,7 @@ def test_small_requests_do_not_wait_behind_large_ones(loop_factory: LoopFactory)
     async def story() -> None:
         async with listening(echo, memory=memory) as listener:
             stalled = [await half_a_frame(listener) for _ in range(10)]
-            await until(lambda: bool(memory.wanting), "some have to wait")
+            await eventually(lambda: bool(memory.wanting), "some have to wait")
             small = await Client.connect(listener)
             for _ in range(100):
                 small.send(bytes(SMALL_BYTES // 2))
@@ -88,7 +89,7 @@ def test_small_requests_do_not_wait_behind_large_ones(loop_factory: LoopFactory)
             assert memory.wanting
             for client in (*stalled, small):
                 await client.close()
-            await until(lambda: memory.used == 0, "all is given back")
+            await eventually(lambda: memory.used == 0, "all is given back")
 
     run(loop_factory, story())
 
@@ -101,7 +102,7 @@ def test_those_who_stall_make_room_for_those_who_send(
     async def story() -> None:
         async with listening(length, memory=memory) as listener:
             stalled = [await half_a_frame(listener) for _ in range(10)]
-            await until(lambda: bool(memory.wanting), "some have to wait")
+            await eventually(lambda: bool(memory.wanting), "some have to wait")
             good = await Client.connect(listener)
             good.send(bytes(LARGE))
             assert await good.receive() == b"%d" % LARGE
@@ -139,15 +140,15 @@ def test_a_request_counts_until_it_is_answered_also_if_its_client_is_gone(loop_f
         async with listening(lambda connection, frame: later(frame), memory=memory) as listener:
             client = await Client.connect(listener)
             client.send(bytes(LARGE), bytes(10))
-            await until(lambda: memory.used == LARGE + 4 + 14, "both have arrived")
+            await eventually(lambda: memory.used == LARGE + 4 + 14, "both have arrived")
             # Without a farewell: one who only sends no more is still answered.
             linger = struct.pack("ii", 1, 0)
             client.writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             client.writer.transport.abort()
-            await until(lambda: listener.connection_count == 0, "the client is gone")
+            await eventually(lambda: listener.connection_count == 0, "the client is gone")
             assert memory.used == LARGE + 4, "the second was dropped, the first is being handled"
             gate.set()
-            await until(lambda: memory.used == 0, "the handler is done")
+            await eventually(lambda: memory.used == 0, "the handler is done")
 
     run(loop_factory, story())
 
@@ -163,7 +164,7 @@ def test_a_request_that_fails_is_given_back(loop_factory: LoopFactory) -> None:
             client = await Client.connect(listener)
             client.send(bytes(LARGE), bytes(LARGE))
             assert await client.left() == b""
-            await until(lambda: memory.used == 0, "all is given back")
+            await eventually(lambda: memory.used == 0, "all is given back")
             await client.close()
 
     run(loop_factory, story())
@@ -184,7 +185,7 @@ def test_too_many_unread_replies_close_whoever_read_nothing_for_longest(
                 client.send(b"x")
                 clients.append(client)
                 await asyncio.sleep(0.12)
-            await until(lambda: listener.bytes_buffered <= 40 * MEGABYTE, "the first ones are closed")
+            await eventually(lambda: listener.bytes_buffered <= 40 * MEGABYTE, "the first ones are closed")
             assert 2 <= listener.connection_count <= 4
             assert len(await clients[-1].receive()) == 16 * MEGABYTE, "the last one is served"
             for client in clients:

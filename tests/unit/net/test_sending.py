@@ -14,8 +14,9 @@ import pytest
 from ottla.net import Reply, ServerConnection
 from ottla.net.sending import CHUNK_BYTES
 from ottla.ports import File, FileSlice, SystemDisk
+from tests.waiting import eventually
 
-from .loops import LoopFactory, each_loop, run, until
+from .loops import LoopFactory, each_loop, run
 from .peers import Client, framed, listening
 
 pytestmark = each_loop
@@ -206,7 +207,7 @@ def test_a_reader_that_stalls_costs_little_memory_and_gets_everything_in_the_end
             sock.setblocking(False)
             loop = asyncio.get_running_loop()
             await loop.sock_sendall(sock, framed(b"a") + framed(b"b"))
-            await until(lambda: bool(connections) and connections[0]._sender.stuck, "the reader stalls")
+            await eventually(lambda: bool(connections) and connections[0]._sender.stuck, "the reader stalls")
             await asyncio.sleep(0.05)
             assert listener.bytes_buffered < 4 * CHUNK_BYTES
             assert handled == 1, "the second request was handled before the first reply had left"
@@ -231,7 +232,7 @@ def test_a_stalled_reader_of_plain_buffers_is_not_served_further(loop_factory: L
         async with listening(handler) as listener:
             client = await Client.connect(listener, limit=1024)
             client.send(*[b"x"] * 20)
-            await until(lambda: listener.bytes_buffered > 0, "the reader stalls")
+            await eventually(lambda: listener.bytes_buffered > 0, "the reader stalls")
             await asyncio.sleep(0.1)
             assert handled <= 2
             for _ in range(20):
@@ -277,14 +278,14 @@ def test_a_file_and_the_socket_are_let_go_when_the_reader_goes_away(
             before = open_descriptors()
             client = await Client.connect(listener)
             client.send(b"a")
-            await until(lambda: bool(references), "the request is there")
+            await eventually(lambda: bool(references), "the request is there")
             assert references[0]() is not None
             if kind is ShippedFile:
-                await until(lambda: any(one._sender.stuck for one in listener._connections), "the reader stalls")
+                await eventually(lambda: any(one._sender.stuck for one in listener._connections), "the reader stalls")
             client.writer.transport.abort()
-            await until(lambda: listener.connection_count == 0, "the connection is gone")
+            await eventually(lambda: listener.connection_count == 0, "the connection is gone")
             gc.collect()
             assert references[0]() is None
-            await until(lambda: open_descriptors() <= before, "all is closed")
+            await eventually(lambda: open_descriptors() <= before, "all is closed")
 
     run(loop_factory, story())

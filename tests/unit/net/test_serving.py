@@ -11,8 +11,9 @@ import pytest
 from ottla.net import Reply, ServerConnection
 from ottla.net.serving import MOST_FRAMES_WAITING
 from ottla.wire.errors import ProtocolError
+from tests.waiting import eventually
 
-from .loops import LoopFactory, each_loop, run, until
+from .loops import LoopFactory, each_loop, run
 from .peers import Client, echo, framed, listening
 
 pytestmark = each_loop
@@ -105,7 +106,7 @@ def test_reading_stops_while_requests_wait_and_goes_on_after(loop_factory: LoopF
             client = await Client.connect(listener)
             body, count = bytes(300_000), 200
             client.send(*[body] * count)
-            await until(lambda: listener.bytes_buffered > 0, "some arrived")
+            await eventually(lambda: listener.bytes_buffered > 0, "some arrived")
             await asyncio.sleep(0.1)
             # What waits is bounded, not the 60 MB that the client wants to get rid of.
             assert listener.bytes_buffered < 6_000_000
@@ -150,7 +151,7 @@ def test_a_flood_of_requests_in_one_piece_leaves_room_for_other_connections(loop
     async def story() -> None:
         async with listening(handler) as listener:
             flood, other = await Client.connect(listener), await Client.connect(listener)
-            await until(lambda: listener.connection_count == 2, "two connections")
+            await eventually(lambda: listener.connection_count == 2, "two connections")
             flood.send(*[b"f"] * 5000)
             other.send(b"other")
             assert await other.receive() == b"other"
@@ -227,7 +228,7 @@ def test_a_handler_that_fails_closes_its_connection_and_leaves_a_traceback(
             client = await Client.connect(listener)
             client.send(b"x")
             assert await client.left() == b""
-            await until(lambda: listener.connection_count == 0, "the connection is gone")
+            await eventually(lambda: listener.connection_count == 0, "the connection is gone")
             await client.close()
 
     run(loop_factory, story())
@@ -249,9 +250,9 @@ def test_a_handler_that_waits_is_interrupted_when_its_client_goes(loop_factory: 
         async with listening(handler) as listener:
             client = await Client.connect(listener)
             client.send(b"wait")
-            await until(lambda: bool(waiters), "the request is there")
+            await eventually(lambda: bool(waiters), "the request is there")
             await client.close()
-            await until(lambda: listener.connection_count == 0, "the connection is gone")
+            await eventually(lambda: listener.connection_count == 0, "the connection is gone")
             assert waiters[0].cancelled()
 
     run(loop_factory, story())
@@ -269,7 +270,7 @@ def test_a_handler_that_changes_something_runs_to_its_end_when_its_client_goes(l
         async with listening(lambda connection, frame: change()) as listener:
             client = await Client.connect(listener)
             client.send(b"change")
-            await until(lambda: listener.connection_count == 1, "the connection is there")
+            await eventually(lambda: listener.connection_count == 1, "the connection is there")
             client.writer.transport.abort()
             await asyncio.sleep(0.05)
             gate.set()
@@ -294,7 +295,7 @@ def test_what_a_client_sent_before_it_left_is_handled(loop_factory: LoopFactory)
             await client.close()
             await asyncio.sleep(0.05)
             gate.set()
-            await until(lambda: listener.connection_count == 0, "the connection is gone")
+            await eventually(lambda: listener.connection_count == 0, "the connection is gone")
             assert handled == [b"1", b"2", b"3"]
 
     run(loop_factory, story())

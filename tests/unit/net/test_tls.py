@@ -11,9 +11,10 @@ import pytest
 
 from ottla.net import Listener, ServerConnection
 from ottla.ports import FileSlice, SystemDisk
-from tests.unit.net.loops import LoopFactory, each_loop, run, until
+from tests.unit.net.loops import LoopFactory, each_loop, run
 from tests.unit.net.peers import Client, echo
 from tests.unit.net.tls_world import TlsWorld, broker, client_context, refused
+from tests.waiting import eventually
 
 MEGABYTE = 1024 * 1024
 
@@ -51,7 +52,7 @@ def test_a_file_goes_to_a_slow_reader_in_pieces(loop_factory: LoopFactory, world
             options = {"ssl": client_context(world), "server_hostname": "localhost", "limit": 64 * 1024}
             client = await Client.connect(listener, **options)
             client.send(b"the file, please")
-            await until(lambda: listener.bytes_buffered > 0, "the transport has no more room")
+            await eventually(lambda: listener.bytes_buffered > 0, "the transport has no more room")
             await client.reader.readexactly(4)
             received, most = b"", 0
             while len(received) < len(content):
@@ -76,8 +77,8 @@ def test_requests_before_the_client_leaves_are_handled(loop_factory: LoopFactory
             client = await Client.connect(listener, ssl=client_context(world), server_hostname="localhost")
             client.send(b"one", b"two")
             client.writer.close()
-            await until(lambda: len(seen) == 2, "both requests are handled")
-            await until(lambda: listener.connection_count == 0, "the connection is gone")
+            await eventually(lambda: len(seen) == 2, "both requests are handled")
+            await eventually(lambda: listener.connection_count == 0, "the connection is gone")
 
     run(loop_factory, story())
 
@@ -146,7 +147,7 @@ def test_a_name_that_no_rule_knows_is_not_let_in_and_the_log_has_it_in_one_line(
         async with world.listening(broker, client_auth="required", rules="RULE:^CN=bob.*$/bob/") as listener:
             error = await refused(world.connect(listener, world.authority.issue(name, unit="x" * 60)))
             assert isinstance(error, Exception)
-            await until(lambda: listener.connection_count == 0, "the connection is gone")
+            await eventually(lambda: listener.connection_count == 0, "the connection is gone")
 
     run(loop_factory, story())
     (told, *_) = [one for one in caplog.messages if "no rule of ssl.principal.mapping.rules fits" in one]

@@ -12,7 +12,8 @@ import pytest
 from ottla.net import waking
 from ottla.net.receiving import Receiver, scratch
 from ottla.net.waking import PORTION_BYTES, Alarm
-from tests.unit.net.loops import LoopFactory, each_loop, run, until
+from tests.unit.net.loops import LoopFactory, each_loop, run
+from tests.waiting import eventually
 
 needs_linux = pytest.mark.skipif(not waking._SUPPORTED, reason="the kernel cannot be told to wait for more")
 
@@ -165,7 +166,7 @@ def test_a_frame_that_stops_is_waited_for_and_the_end_of_the_connection_is_notic
     async def story() -> None:
         async with _reading(ends[0]) as reader:
             await _send(ends[1], frame[:100_000], 50_000)
-            await until(lambda: reader.alarm.is_set, "waiting for more")
+            await eventually(lambda: reader.alarm.is_set, "waiting for more")
             before = reader.wake_ups
             await _send(ends[1], frame[100_000:101_000], 1000)
             await asyncio.sleep(0.05)

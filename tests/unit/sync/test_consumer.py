@@ -9,6 +9,9 @@ from ottla.client.consumer.runs import Run
 from ottla.errors import ClientClosedError, IllegalStateError, RecordDeserializationError
 from ottla.sync import Admin, Consumer, Producer
 
+QUIET_MS = 3_000
+"""After so long without a record a loop ends: longer than it takes to join a group on a busy machine."""
+
 
 def fill(servers: str, topic: str, count: int, partitions: int = 1) -> None:
     with Admin(servers) as admin:
@@ -33,7 +36,7 @@ def committed(servers: str, topic: str) -> int | None:
 
 def test_iteration_gives_all_records_in_order_and_ends_after_the_timeout(servers: str, topic: str) -> None:
     fill(servers, topic, 5_000)
-    with reader(servers, topic, consumer_timeout_ms=1_000) as consumer:
+    with reader(servers, topic, consumer_timeout_ms=QUIET_MS) as consumer:
         assert [record.value for record in consumer] == [b"%d" % number for number in range(5_000)]
 
 
@@ -53,7 +56,7 @@ def test_a_commit_in_the_middle_of_an_iteration_commits_exactly_what_was_handed_
 def test_a_loop_goes_on_where_the_last_one_was_left(servers: str, topic: str) -> None:
     fill(servers, topic, 10)
     seen: list[int] = []
-    with reader(servers, topic, consumer_timeout_ms=1_000) as consumer:
+    with reader(servers, topic, consumer_timeout_ms=QUIET_MS) as consumer:
         for record in consumer:
             seen.append(record.offset)
             if len(seen) == 3:
@@ -69,7 +72,7 @@ def test_a_loop_goes_on_where_the_last_one_was_left(servers: str, topic: str) ->
 
 def test_next_and_other_calls_may_be_mixed(servers: str, topic: str) -> None:
     fill(servers, topic, 10)
-    with reader(servers, topic, consumer_timeout_ms=1_000) as consumer:
+    with reader(servers, topic, consumer_timeout_ms=QUIET_MS) as consumer:
         offsets = [next(consumer).offset, next(consumer).offset, consumer.getone().offset, next(consumer).offset]
         consumer.seek(TopicPartition(topic, 0), 8)
         offsets += [next(consumer).offset, next(consumer).offset]
@@ -81,7 +84,7 @@ def test_next_and_other_calls_may_be_mixed(servers: str, topic: str) -> None:
 def test_a_seek_inside_a_loop_is_obeyed_at_the_next_record(servers: str, topic: str) -> None:
     fill(servers, topic, 100)
     seen: list[int] = []
-    with reader(servers, topic, consumer_timeout_ms=1_000) as consumer:
+    with reader(servers, topic, consumer_timeout_ms=QUIET_MS) as consumer:
         for record in consumer:
             seen.append(record.offset)
             if record.offset == 2:
@@ -93,7 +96,7 @@ def test_a_pause_inside_a_loop_is_obeyed_at_the_next_record(servers: str, topic:
     fill(servers, topic, 100)
     place = TopicPartition(topic, 0)
     seen: list[int] = []
-    with reader(servers, topic, consumer_timeout_ms=500) as consumer:
+    with reader(servers, topic, consumer_timeout_ms=QUIET_MS) as consumer:
         for record in consumer:
             seen.append(record.offset)
             if record.offset == 2:
@@ -134,7 +137,8 @@ def test_members_that_come_in_the_middle_of_an_iteration_get_their_share_and_no_
     counts: Counter[tuple[int, int]] = Counter()
     shares: list[int] = []
     second_reads = threading.Event()
-    options = {"consumer_timeout_ms": 2_000, "heartbeat_interval_ms": 100}
+    # Longer than a rebalance takes on a busy machine, in which nobody gets records.
+    options = {"consumer_timeout_ms": 5_000, "heartbeat_interval_ms": 100}
 
     def read(consumer: Consumer, pause_at: int | None = None) -> None:
         share = 0

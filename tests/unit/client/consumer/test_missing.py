@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -17,17 +16,12 @@ from ottla.client.types import TopicPartition
 from ottla.testing import TestBroker
 from ottla.wire.api.metadata import MetadataResponse, MetadataResponseTopic
 from ottla.wire.errors import ErrorCode
+from tests.waiting import eventually
 
 LOGGER = "ottla.client.consumer.missing"
 UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 PLACE = TopicPartition("ordres", 0)
 KINDS: list[dict[str, Any]] = [{}, {"group_id": "g"}, {"group_id": "g", "group_protocol": "consumer"}]
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(15):
-        while not condition():
-            await asyncio.sleep(0.01)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=["alone", "classic", "consumer"])
@@ -47,10 +41,11 @@ def test_a_topic_that_does_not_exist_is_told_of_once(kind: dict[str, Any], caplo
             async with Producer(bootstrap_servers=servers) as producer:
                 await producer.send_and_wait("orders", b"one")
                 assert (await consumer.getone()).value == b"one"
+                await eventually(lambda: "'ordres' does not exist (yet)" in caplog.text, "it is told of")
                 assert [one.levelno for one in caplog.records if "'ordres' does not exist (yet)" in one.message] == [30]
                 await admin.create_topics(["ordres"])
                 await producer.send_and_wait("ordres", b"two")
-            assert (await asyncio.wait_for(consumer.getone(), 15)).value == b"two"
+            assert (await asyncio.wait_for(consumer.getone(), 30)).value == b"two"
         assert sum(one.name == LOGGER and "'ordres'" in one.message for one in caplog.records) == 1
 
     with TestBroker({"group.consumer.heartbeat.interval.ms": "200"}) as broker:
@@ -70,7 +65,7 @@ def test_a_partition_of_a_topic_that_does_not_exist_is_told_of(caplog: pytest.Lo
     async def story(servers: str) -> None:
         async with Consumer(bootstrap_servers=servers, allow_auto_create_topics=False) as consumer:
             consumer.assign([PLACE])
-            await until(lambda: [one for one in caplog.records if one.name == LOGGER])
+            await eventually(lambda: [one for one in caplog.records if one.name == LOGGER])
 
     with TestBroker() as broker:
         asyncio.run(story(broker.bootstrap_servers))

@@ -9,9 +9,9 @@ import pytest
 from ottla.client.errors import CommitFailedError, FencedInstanceIdError, InconsistentGroupProtocolError
 from ottla.client.types import TopicPartition
 from ottla.wire.errors import ErrorCode
+from tests.waiting import eventually
 
 from .fake_group import FIND_COORDINATOR, HEARTBEAT, JOIN, LEAVE, OFFSET_COMMIT, SYNC, FakeGroup, Member
-from .waiting import until
 
 Story = Callable[[FakeGroup, Member], Coroutine[Any, Any, None]]
 
@@ -24,7 +24,7 @@ def tell(story: Story, broker: FakeGroup | None = None, **options: Any) -> tuple
         async with Member(broker.bootstrap, **options) as member:
             told.append(member)
             member.subscription.subscribe(["orders"])
-            await until(lambda: member.partitions == [0, 1] or member.errors, member.events)
+            await eventually(lambda: member.partitions == [0, 1] or member.errors, lambda: member.events)
             await story(broker, member)
         assert len(asyncio.all_tasks()) == 1, "tasks were left behind"
 
@@ -61,7 +61,7 @@ def test_a_static_member_does_not_leave() -> None:
 
 def test_a_static_member_of_a_broker_that_knows_none_is_told_so() -> None:
     async def story(broker: FakeGroup, member: Member) -> None:
-        await until(lambda: member.group.failure)
+        await eventually(lambda: member.group.failure)
         assert "leave group_instance_id away" in str(member.group.failure)
 
     tell(story, FakeGroup({JOIN: 4}), group_instance_id="shelf-7")
@@ -97,10 +97,10 @@ def test_a_call_to_rebalance_is_followed_once() -> None:
     async def story(broker: FakeGroup, member: Member) -> None:
         # The second call comes while the first is followed, and is about the same rebalance.
         broker.failures[HEARTBEAT] = [ErrorCode.REBALANCE_IN_PROGRESS]
-        await until(lambda: len(member.events) == 3)
+        await eventually(lambda: len(member.events) == 3)
         assert member.events[1:] == [("revoked", [0, 1]), ("assigned", [0, 1])]
         beats = len(broker.seen[HEARTBEAT])
-        await until(lambda: len(broker.seen[HEARTBEAT]) > beats + 3)
+        await eventually(lambda: len(broker.seen[HEARTBEAT]) > beats + 3)
         assert broker.generation == 2
 
     tell(story)
@@ -110,7 +110,7 @@ def test_a_cooperative_member_keeps_its_partitions_in_a_rebalance() -> None:
     async def story(broker: FakeGroup, member: Member) -> None:
         before = dict(member.subscription.assigned)
         broker.failures[HEARTBEAT] = [ErrorCode.REBALANCE_IN_PROGRESS]
-        await until(lambda: len(member.events) == 2)
+        await eventually(lambda: len(member.events) == 2)
         assert member.events[1:] == [("assigned", [])]
         assert member.subscription.assigned == before
 
@@ -121,7 +121,7 @@ def test_a_cooperative_member_keeps_its_partitions_in_a_rebalance() -> None:
 def test_a_member_that_was_forgotten_has_lost_its_partitions_and_joins_again(code: ErrorCode) -> None:
     async def story(broker: FakeGroup, member: Member) -> None:
         broker.failures[HEARTBEAT] = [code]
-        await until(lambda: len(member.events) == 3)
+        await eventually(lambda: len(member.events) == 3)
         assert member.events[1:] == [("lost", [0, 1]), ("assigned", [0, 1])]
 
     broker, _ = tell(story)
@@ -132,9 +132,9 @@ def test_a_member_that_was_forgotten_has_lost_its_partitions_and_joins_again(cod
 def test_heartbeats_that_fail_cost_nothing_while_the_session_lasts() -> None:
     async def story(broker: FakeGroup, member: Member) -> None:
         broker.failures[HEARTBEAT] = [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS]
-        await until(lambda: not broker.failures[HEARTBEAT])
+        await eventually(lambda: not broker.failures[HEARTBEAT])
         beats = len(broker.seen[HEARTBEAT])
-        await until(lambda: len(broker.seen[HEARTBEAT]) > beats)
+        await eventually(lambda: len(broker.seen[HEARTBEAT]) > beats)
         assert member.events == [("assigned", [0, 1])]
 
     tell(story)
@@ -143,9 +143,9 @@ def test_heartbeats_that_fail_cost_nothing_while_the_session_lasts() -> None:
 def test_partitions_are_lost_when_the_coordinator_is_silent_for_the_session() -> None:
     async def story(broker: FakeGroup, member: Member) -> None:
         broker.failures[HEARTBEAT] = [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 1000
-        await until(lambda: ("lost", [0, 1]) in member.events)
+        await eventually(lambda: ("lost", [0, 1]) in member.events)
         broker.failures[HEARTBEAT].clear()
-        await until(lambda: member.partitions == [0, 1])
+        await eventually(lambda: member.partitions == [0, 1])
 
     tell(story, session_timeout_ms=300)
 
@@ -153,7 +153,7 @@ def test_partitions_are_lost_when_the_coordinator_is_silent_for_the_session() ->
 def test_a_fenced_instance_is_out_for_good_and_the_user_knows() -> None:
     async def story(broker: FakeGroup, member: Member) -> None:
         broker.failures[HEARTBEAT] = [ErrorCode.FENCED_INSTANCE_ID]
-        await until(lambda: member.partitions == [])
+        await eventually(lambda: member.partitions == [])
         assert isinstance(member.group.failure, FencedInstanceIdError)
         assert member.errors == [member.group.failure]
         assert member.events[-1] == ("lost", [0, 1])
@@ -174,7 +174,7 @@ def test_after_a_failure_a_new_subscription_joins_anew() -> None:
     async def story(broker: FakeGroup, member: Member) -> None:
         broker.create("payments")
         member.subscription.subscribe(["orders", "payments"])
-        await until(lambda: len(member.subscription.assigned) == 3)
+        await eventually(lambda: len(member.subscription.assigned) == 3)
         assert member.group.failure is None
 
     broker = FakeGroup()
@@ -193,7 +193,7 @@ def test_an_assignor_that_fails_is_the_users_to_know() -> None:
         assert isinstance(member.group.failure, ValueError)
         assert "careless" in str(member.group.failure)
         # Others need not wait for its session to end.
-        await until(lambda: broker.seen[LEAVE])
+        await eventually(lambda: broker.seen[LEAVE])
 
     tell(story, partition_assignment_strategy=[Careless()])
 
@@ -201,7 +201,7 @@ def test_an_assignor_that_fails_is_the_users_to_know() -> None:
 def test_a_leader_notices_that_a_topic_has_more_partitions() -> None:
     async def story(broker: FakeGroup, member: Member) -> None:
         broker.topics["orders"].logs.append([])
-        await until(lambda: member.partitions == [0, 1, 2])
+        await eventually(lambda: member.partitions == [0, 1, 2])
 
     tell(story, metadata_max_age_ms=50)
 
@@ -209,9 +209,9 @@ def test_a_leader_notices_that_a_topic_has_more_partitions() -> None:
 def test_a_topic_that_comes_later_is_found() -> None:
     async def story(broker: FakeGroup, member: Member) -> None:
         member.subscription.subscribe(["orders", "payments"])
-        await until(lambda: broker.generation == 2)
+        await eventually(lambda: broker.generation == 2)
         broker.create("payments")
-        await until(lambda: TopicPartition("payments", 0) in member.subscription.assigned)
+        await eventually(lambda: TopicPartition("payments", 0) in member.subscription.assigned)
 
     tell(story)
 
@@ -221,10 +221,10 @@ def test_a_pattern_follows_the_topics_that_match_it() -> None:
         broker.create("orders-eu")
         broker.create("other-orders")
         member.subscription.subscribe(pattern="^orders")
-        await until(lambda: TopicPartition("orders-eu", 0) in member.subscription.assigned)
+        await eventually(lambda: TopicPartition("orders-eu", 0) in member.subscription.assigned)
         assert member.subscription.matched == {"orders", "orders-eu"}
         broker.create("orders-us")
-        await until(lambda: TopicPartition("orders-us", 0) in member.subscription.assigned)
+        await eventually(lambda: TopicPartition("orders-us", 0) in member.subscription.assigned)
         assert len(member.subscription.assigned) == 4
 
     tell(story, metadata_max_age_ms=50)
@@ -234,7 +234,7 @@ def test_positions_are_committed_before_partitions_go_and_at_the_end() -> None:
     async def story(broker: FakeGroup, member: Member) -> None:
         member.read_up_to(5)
         broker.failures[HEARTBEAT] = [ErrorCode.REBALANCE_IN_PROGRESS]
-        await until(lambda: len(member.events) == 3)
+        await eventually(lambda: len(member.events) == 3)
         assert broker.offsets == {TopicPartition("orders", 0): (5, ""), TopicPartition("orders", 1): (5, "")}
         assert broker.seen[OFFSET_COMMIT][0].generation_id_or_member_epoch == 1
         member.read_up_to(7)
@@ -248,7 +248,7 @@ def test_nothing_is_committed_by_itself_if_the_user_wants_to_do_it() -> None:
     async def story(broker: FakeGroup, member: Member) -> None:
         member.read_up_to(5)
         broker.failures[HEARTBEAT] = [ErrorCode.REBALANCE_IN_PROGRESS]
-        await until(lambda: len(member.events) == 3)
+        await eventually(lambda: len(member.events) == 3)
         member.read_up_to(7)
 
     broker, _ = tell(story, enable_auto_commit=False)
@@ -260,25 +260,25 @@ def test_unsubscribing_commits_tells_the_listener_and_leaves() -> None:
         member.read_up_to(5)
         member.subscription.unsubscribe()
         assert member.partitions == []
-        await until(lambda: broker.seen[LEAVE])
+        await eventually(lambda: broker.seen[LEAVE])
         assert set(broker.offsets.values()) == {(5, "")}
         assert member.events[-1] == ("revoked", [0, 1])
         member.subscription.subscribe(["orders"])
-        await until(lambda: member.partitions == [0, 1])
+        await eventually(lambda: member.partitions == [0, 1])
 
     tell(story)
 
 
 def test_who_does_not_come_for_records_leaves_until_he_does() -> None:
     async def story(broker: FakeGroup, member: Member) -> None:
-        await until(lambda: broker.seen[LEAVE])
-        await until(lambda: member.partitions == [])
+        await eventually(lambda: broker.seen[LEAVE])
+        await eventually(lambda: member.partitions == [])
         assert member.events[-1] == ("lost", [0, 1])
         with pytest.raises(CommitFailedError, match="max_poll_interval_ms"):
             await member.group.commit({TopicPartition("orders", 0): 1})
         member.subscription.calls_waiting = 1
         member.group.came_back()
-        await until(lambda: member.partitions == [0, 1])
+        await eventually(lambda: member.partitions == [0, 1])
 
     tell(story, max_poll_interval_ms=200)
 
@@ -287,7 +287,7 @@ def test_who_waits_for_records_is_not_missed() -> None:
     async def story(broker: FakeGroup, member: Member) -> None:
         member.subscription.calls_waiting = 1
         beats = len(broker.seen[HEARTBEAT])
-        await until(lambda: len(broker.seen[HEARTBEAT]) > beats + 75)
+        await eventually(lambda: len(broker.seen[HEARTBEAT]) > beats + 75)
         assert member.events == [("assigned", [0, 1])]
 
     tell(story, max_poll_interval_ms=1_000, heartbeat_interval_ms=20)
@@ -306,15 +306,15 @@ def test_a_listener_may_take_its_time_while_heartbeats_go_on() -> None:
 
         member.group.listener = Slow()
         broker.failures[HEARTBEAT] = [ErrorCode.REBALANCE_IN_PROGRESS]
-        await until(lambda: not broker.failures[HEARTBEAT])
+        await eventually(lambda: not broker.failures[HEARTBEAT])
         beats = len(broker.seen[HEARTBEAT])
-        await until(lambda: len(broker.seen[HEARTBEAT]) > beats + 3)
+        await eventually(lambda: len(broker.seen[HEARTBEAT]) > beats + 3)
         assert broker.generation == 1
         go_on.set()
-        await until(lambda: member.errors)
+        await eventually(lambda: member.errors)
         assert str(member.errors[0]) == "not today"
         # It is the user's to know, but no reason to stop reading.
-        await until(lambda: member.partitions == [0, 1])
+        await eventually(lambda: member.partitions == [0, 1])
         assert broker.generation == 2
 
     tell(story)
@@ -331,7 +331,7 @@ def test_a_listener_can_commit_while_the_group_rebalances() -> None:
 
         member.group.listener = Careful()
         broker.failures[HEARTBEAT] = [ErrorCode.REBALANCE_IN_PROGRESS]
-        await until(lambda: broker.generation == 2)
+        await eventually(lambda: broker.generation == 2)
         assert set(broker.offsets.values()) == {(9, "")}
 
     tell(story, enable_auto_commit=False)
@@ -353,7 +353,7 @@ def test_who_stops_before_he_knows_his_id_waits_for_it_and_leaves() -> None:
     async def run(broker: FakeGroup) -> None:
         async with Member(broker.bootstrap) as member:
             member.subscription.subscribe(["orders"])
-            await until(lambda: broker.seen[JOIN])
+            await eventually(lambda: broker.seen[JOIN])
         assert broker.seen[LEAVE][0].members[0].member_id == "member-1", "or the group waits for it in vain"
 
     with FakeGroup() as broker:
@@ -366,7 +366,7 @@ def test_the_last_commit_is_made_under_the_generation_that_is_on_its_way() -> No
         member.read_up_to(5)
         broker.delays_ms[JOIN] = 200
         broker.failures[HEARTBEAT] = [ErrorCode.REBALANCE_IN_PROGRESS]
-        await until(lambda: broker.generation == 2)
+        await eventually(lambda: broker.generation == 2)
         broker.failures[OFFSET_COMMIT] = [ErrorCode.ILLEGAL_GENERATION]
 
     broker, _ = tell(story, partition_assignment_strategy=["cooperative-sticky"])
@@ -399,8 +399,8 @@ def test_partitions_are_lost_too_when_a_rebalance_cannot_be_followed_for_the_ses
     async def story(broker: FakeGroup, member: Member) -> None:
         broker.failures[JOIN] = [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 1000
         broker.failures[HEARTBEAT] = [ErrorCode.REBALANCE_IN_PROGRESS]
-        await until(lambda: ("lost", [0, 1]) in member.events)
+        await eventually(lambda: ("lost", [0, 1]) in member.events)
         broker.failures[JOIN].clear()
-        await until(lambda: member.partitions == [0, 1])
+        await eventually(lambda: member.partitions == [0, 1])
 
     tell(story, session_timeout_ms=300, partition_assignment_strategy=["cooperative-sticky"])

@@ -9,9 +9,9 @@ import pytest
 from ottla.client.errors import CommitFailedError, KafkaError, TopicAuthorizationFailedError
 from ottla.client.types import OffsetAndMetadata, TopicPartition
 from ottla.wire.errors import ErrorCode
+from tests.waiting import eventually
 
 from .fake_group import OFFSET_COMMIT, OFFSET_FETCH, FakeGroup, Member
-from .waiting import until
 
 FIRST, SECOND = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
@@ -142,9 +142,9 @@ def test_stable_positions_are_waited_for_if_only_committed_records_are_read() ->
 def test_finished_positions_are_committed_every_so_often_and_only_if_they_moved() -> None:
     async def story(broker: FakeGroup, member: Member) -> None:
         member.subscription.state(FIRST).seek(3)
-        await until(lambda: broker.offsets == {FIRST: (3, "")})
+        await eventually(lambda: broker.offsets == {FIRST: (3, "")})
         member.subscription.state(SECOND).seek(4)
-        await until(lambda: len(broker.offsets) == 2)
+        await eventually(lambda: len(broker.offsets) == 2)
         _, second = broker.seen[OFFSET_COMMIT]
         assert [one.partition_index for one in second.topics[0].partitions] == [1]
         member.subscription.state(FIRST).seek(5)
@@ -157,7 +157,7 @@ def test_a_commit_by_itself_that_fails_is_made_up_for_by_the_next() -> None:
     async def story(broker: FakeGroup, member: Member) -> None:
         broker.failures[OFFSET_COMMIT] = [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
         member.subscription.state(FIRST).seek(3)
-        await until(lambda: broker.offsets == {FIRST: (3, "")})
+        await eventually(lambda: broker.offsets == {FIRST: (3, "")})
 
     tell(story, auto_commit_interval_ms=30)
 

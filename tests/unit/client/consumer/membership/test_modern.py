@@ -9,9 +9,9 @@ import pytest
 from ottla.client.errors import UnreleasedInstanceIdError, UnsupportedAssignorError, UnsupportedVersionError
 from ottla.client.types import OffsetAndMetadata, TopicPartition
 from ottla.wire.errors import ErrorCode
+from tests.waiting import eventually
 
 from .fake_group import MODERN, OFFSET_COMMIT, OFFSET_FETCH, FakeGroup, Member
-from .waiting import until
 
 Story = Callable[[FakeGroup, Member], Coroutine[Any, Any, None]]
 
@@ -24,7 +24,7 @@ def tell(story: Story, broker: FakeGroup | None = None, **options: Any) -> tuple
         async with Member(broker.bootstrap, group_protocol="consumer", **options) as member:
             told.append(member)
             member.subscription.subscribe(["orders"])
-            await until(lambda: member.partitions == [0, 1] or member.errors, member.events)
+            await eventually(lambda: member.partitions == [0, 1] or member.errors, lambda: member.events)
             await story(broker, member)
         assert len(asyncio.all_tasks()) == 1, "tasks were left behind"
 
@@ -46,7 +46,7 @@ def owned(request: Any) -> list[int] | None:
 
 def test_the_first_heartbeat_says_everything_and_the_others_what_changed() -> None:
     async def story(broker: FakeGroup, member: Member) -> None:
-        await until(lambda: len(broker.seen[MODERN]) >= 4)
+        await eventually(lambda: len(broker.seen[MODERN]) >= 4)
         first, second, third, *_ = broker.seen[MODERN]
         assert (first.member_epoch, first.subscribed_topic_names, owned(first)) == (0, ["orders"], [])
         assert (first.rebalance_timeout_ms, first.server_assignor) == (300_000, "range")
@@ -78,13 +78,13 @@ def test_partitions_are_given_up_before_that_is_acknowledged() -> None:
         member.read_up_to(5)
         before = member.subscription.assigned[TopicPartition("orders", 0)]
         broker.target = [0]
-        await until(lambda: member.partitions == [0])
+        await eventually(lambda: member.partitions == [0])
         assert member.events[-1] == ("revoked", [1])
         assert broker.offsets == {TopicPartition("orders", 1): (5, "")}
-        await until(lambda: [0] in map(owned, broker.seen[MODERN]))
+        await eventually(lambda: [0] in map(owned, broker.seen[MODERN]))
         heard = len(broker.seen[MODERN])
         broker.target = [0, 1]
-        await until(lambda: [0, 1] in map(owned, broker.seen[MODERN][heard:]))
+        await eventually(lambda: [0, 1] in map(owned, broker.seen[MODERN][heard:]))
         assert member.events[-1] == ("assigned", [1])
         assert member.subscription.assigned[TopicPartition("orders", 0)] is before, "it stayed all the while"
 
@@ -95,7 +95,7 @@ def test_partitions_are_given_up_before_that_is_acknowledged() -> None:
 def test_a_fenced_member_has_lost_its_partitions_and_joins_again(code: ErrorCode) -> None:
     async def story(broker: FakeGroup, member: Member) -> None:
         broker.failures[MODERN] = [code]
-        await until(lambda: len(member.events) == 3)
+        await eventually(lambda: len(member.events) == 3)
         assert member.events[1:] == [("lost", [0, 1]), ("assigned", [0, 1])]
         joins = [request for request in broker.seen[MODERN] if request.member_epoch == 0]
         assert [(one.subscribed_topic_names, owned(one)) for one in joins] == [(["orders"], [])] * 2
@@ -136,8 +136,8 @@ def test_a_heartbeat_that_was_not_heard_is_sent_again_in_full(code: ErrorCode) -
     async def story(broker: FakeGroup, member: Member) -> None:
         count = len(broker.seen[MODERN])
         broker.failures[MODERN] = [code]
-        await until(lambda: not broker.failures[MODERN])
-        await until(lambda: len(broker.seen[MODERN]) > count + 2)
+        await eventually(lambda: not broker.failures[MODERN])
+        await eventually(lambda: len(broker.seen[MODERN]) > count + 2)
         assert member.events == [("assigned", [0, 1])]
         full = [one for one in broker.seen[MODERN][count:] if one.subscribed_topic_names is not None]
         assert [(one.member_epoch, owned(one)) for one in full] == [(1, [0, 1])]
@@ -148,9 +148,9 @@ def test_a_heartbeat_that_was_not_heard_is_sent_again_in_full(code: ErrorCode) -
 def test_partitions_are_lost_when_the_coordinator_is_silent_for_the_session() -> None:
     async def story(broker: FakeGroup, member: Member) -> None:
         broker.failures[MODERN] = [ErrorCode.COORDINATOR_NOT_AVAILABLE] * 1000
-        await until(lambda: ("lost", [0, 1]) in member.events)
+        await eventually(lambda: ("lost", [0, 1]) in member.events)
         broker.failures[MODERN].clear()
-        await until(lambda: member.partitions == [0, 1])
+        await eventually(lambda: member.partitions == [0, 1])
 
     tell(story, session_timeout_ms=300)
 
@@ -158,7 +158,7 @@ def test_partitions_are_lost_when_the_coordinator_is_silent_for_the_session() ->
 def test_a_new_subscription_is_told_at_once() -> None:
     async def story(broker: FakeGroup, member: Member) -> None:
         member.subscription.subscribe(["orders", "payments"])
-        await until(lambda: broker.seen[MODERN][-1].subscribed_topic_names == ["orders", "payments"])
+        await eventually(lambda: broker.seen[MODERN][-1].subscribed_topic_names == ["orders", "payments"])
 
     tell(story)
 
@@ -166,9 +166,9 @@ def test_a_new_subscription_is_told_at_once() -> None:
 def test_a_pattern_is_left_to_the_broker() -> None:
     async def story(broker: FakeGroup, member: Member) -> None:
         member.subscription.subscribe(pattern="^ord")
-        await until(lambda: "(?:^ord).*" in [one.subscribed_topic_regex for one in broker.seen[MODERN]])
+        await eventually(lambda: "(?:^ord).*" in [one.subscribed_topic_regex for one in broker.seen[MODERN]])
         member.subscription.subscribe(["orders"])
-        await until(lambda: broker.seen[MODERN][-1].subscribed_topic_regex == "")
+        await eventually(lambda: broker.seen[MODERN][-1].subscribed_topic_regex == "")
 
     tell(story)
 
@@ -180,12 +180,12 @@ def test_a_pattern_that_the_broker_does_not_take_is_matched_here(newest: int) ->
         broker.create("others")
         # Right after a heartbeat, so that the failure meets the one with the pattern.
         beats = len(broker.seen[MODERN])
-        await until(lambda: len(broker.seen[MODERN]) > beats)
+        await eventually(lambda: len(broker.seen[MODERN]) > beats)
         broker.failures[MODERN] = [ErrorCode.INVALID_REGULAR_EXPRESSION] if newest else []
         member.subscription.subscribe(pattern="ord(?!x)")
-        await until(lambda: broker.seen[MODERN][-1].subscribed_topic_names == ["orders", "ordinary"])
+        await eventually(lambda: broker.seen[MODERN][-1].subscribed_topic_names == ["orders", "ordinary"])
         broker.create("ordeal")
-        await until(
+        await eventually(
             lambda: ["ordeal", "orders", "ordinary"] in [one.subscribed_topic_names for one in broker.seen[MODERN]]
         )
         assert member.errors == []
@@ -211,7 +211,7 @@ def test_a_commit_under_an_old_epoch_is_tried_again_under_the_new_one() -> None:
         place = TopicPartition("orders", 0)
         broker.failures[OFFSET_COMMIT] = [ErrorCode.STALE_MEMBER_EPOCH]
         committing = asyncio.create_task(member.group.commit({place: 3}))
-        await until(lambda: not broker.failures[OFFSET_COMMIT])
+        await eventually(lambda: not broker.failures[OFFSET_COMMIT])
         broker.epoch = 2
         await committing
         assert [one.generation_id_or_member_epoch for one in broker.seen[OFFSET_COMMIT]] == [1, 2]
