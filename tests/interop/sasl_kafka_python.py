@@ -4,6 +4,8 @@ Reads the options, the topic and the value as JSON from standard input; exits wi
 """
 
 import json
+import logging
+import os
 import sys
 from typing import Any
 
@@ -29,11 +31,22 @@ def with_provider(options: dict[str, Any]) -> dict[str, Any]:
     return options if token is None else {**options, "sasl_oauth_token_provider": Token(token)}
 
 
+class GiveUp(logging.Handler):
+    """Ends the program when the broker turns it away: by itself it would go on trying, whatever the broker says."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Told of by the client."""
+        said = record.getMessage()
+        if said.startswith("Bootstrap connection to "):
+            print(said, flush=True)
+            os._exit(1)
+
+
 def main() -> None:
     given = json.load(sys.stdin)
+    logging.getLogger("kafka.net.manager").addHandler(GiveUp())
     try:
-        # It goes on trying for this long, whatever the broker says.
-        producer = kafka.KafkaProducer(**with_provider(given["options"]), bootstrap_timeout_ms=1500)
+        producer = kafka.KafkaProducer(**with_provider(given["options"]), bootstrap_timeout_ms=TIMEOUT_S * 1000)
         producer.send(given["topic"], given["value"].encode()).get(TIMEOUT_S)
         producer.close()
     except kafka.errors.KafkaError as error:
