@@ -42,7 +42,7 @@ def test_failure_detection_begins_when_a_member_has_joined(company: Company, lin
 def test_heartbeats_keep_a_member_in(company: Company, kind: str) -> None:
     (member,) = company.settled(kind, 1) if kind == "consumer" else [company.classic(session_timeout_ms=1500)]
     generation = settle([member], all_of(4))
-    deadline = time.monotonic() + 4
+    deadline = time.monotonic() + 3.2
     while time.monotonic() < deadline:
         assert member.beat() is ErrorCode.NONE
         time.sleep(0.05)
