@@ -1,5 +1,5 @@
 """`python -m ottla` is the `ottla` command."""
 
-from ottla.cli.main import app
+from ottla.cli.entry import main
 
-app()
+main()

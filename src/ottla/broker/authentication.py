@@ -9,9 +9,8 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from ottla.broker.exchanges import PLAIN, BearerExchange, MakeExchange, PlainExchange, ScramExchange
+from ottla.broker.exchanges import OAUTHBEARER, PLAIN, BearerExchange, MakeExchange, PlainExchange, ScramExchange
 from ottla.broker.login import SASL_HANDSHAKE, Login, Phase
-from ottla.broker.tokens import OAUTHBEARER, Tokens
 from ottla.broker.users import Passwords
 from ottla.cluster.credential import ScramMechanism
 from ottla.config.jaas import parse_jaas
@@ -22,6 +21,7 @@ from ottla.wire.errors import ErrorCode, KafkaError, ProtocolError
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
+    from ottla.broker.tokens import Tokens
 
 log = logging.getLogger("ottla.broker")
 
@@ -39,12 +39,19 @@ class Gates:
 
     def handler(self, listener: str) -> Handler:
         """What answers the frames of a listener: after a login, what answers them elsewhere."""
-        tokens: Tokens | None = None
-        if OAUTHBEARER in enabled_mechanisms(self._broker, listener):
-            tokens = Tokens(self._broker.config, listener)
-            self._tokens.append(tokens)
+        tokens = self._check_of_tokens(listener)
         gate = Authenticator(self._broker, listener, self._handler, passwords=self._passwords, tokens=tokens)
         return gate.handle
+
+    def _check_of_tokens(self, listener: str) -> "Tokens | None":
+        if OAUTHBEARER not in enabled_mechanisms(self._broker, listener):
+            return None
+        # Here, for those who want it: HTTP takes a while to load.
+        from ottla.broker.tokens import Tokens
+
+        tokens = Tokens(self._broker.config, listener)
+        self._tokens.append(tokens)
+        return tokens
 
     def most_bytes(self, listener: str) -> int:
         """The largest request of those who have not logged in."""
@@ -70,7 +77,7 @@ class Authenticator:
     """The gate of one listener: lets frames through to `handler` once it is known who sends them."""
 
     def __init__(
-        self, broker: "Broker", listener: str, handler: Handler, *, passwords: Passwords, tokens: Tokens | None
+        self, broker: "Broker", listener: str, handler: Handler, *, passwords: Passwords, tokens: "Tokens | None"
     ) -> None:
         config = broker.config
         self.handler = handler
@@ -120,7 +127,7 @@ class Authenticator:
 
 
 def _maker(
-    broker: "Broker", name: str, passwords: Passwords, given: Mapping[str, str], tokens: Tokens | None
+    broker: "Broker", name: str, passwords: Passwords, given: Mapping[str, str], tokens: "Tokens | None"
 ) -> MakeExchange:
     scram = ScramMechanism.named(name)
     if scram is not None:

@@ -21,7 +21,6 @@ from ottla.cluster.acl import ACLOperation, ResourceType
 from ottla.cluster.image import BrokerImage, TopicImage
 from ottla.cluster.names import OFFSETS_TOPIC
 from ottla.config.broker import BrokerConfig
-from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.outcome import Call
 from ottla.coordinator.timers import Turns
 from ottla.record.compression import Codec
@@ -29,6 +28,7 @@ from ottla.wire.errors import ErrorCode, KafkaError, ProtocolError
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
+    from ottla.coordinator.group.shard import GroupShard
 
 RELOAD_S = 1.0
 """How long a shard that has failed stays away: what it failed of may be over by then."""
@@ -164,7 +164,7 @@ class GroupCoordinator:
             raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the partition of this group has no leader now")
         return found
 
-    def shards(self) -> list[GroupShard]:
+    def shards(self) -> "list[GroupShard]":
         """The shards that are loaded, to look at."""
         return [shard.groups for shard in self._shards.values()]
 
@@ -238,11 +238,14 @@ class GroupCoordinator:
             raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "the group is being loaded; ask again")
         return self._serve(index, self._new_groups())
 
-    def _new_groups(self) -> GroupShard:
+    def _new_groups(self) -> "GroupShard":
+        # Here, for brokers that have groups: they are a tenth of what a broker loads.
+        from ottla.coordinator.group.shard import GroupShard
+
         broker = self._broker
         return GroupShard(broker.config, broker.image, broker.chance, self._turns)
 
-    def _serve(self, index: int, groups: GroupShard) -> Shard:
+    def _serve(self, index: int, groups: "GroupShard") -> Shard:
         """Answer for these groups from now on."""
         broker = self._broker
         shard = self._shards[index] = Shard(
@@ -254,7 +257,7 @@ class GroupCoordinator:
             Codec(broker.config.offsets_topic_compression_codec),
         )
         shard.configure(lambda groups: groups.config_changed(broker.config))
-        shard.run(GroupShard.loaded)
+        shard.run(lambda groups, now_ms: groups.loaded(now_ms))
         # Topics may have gone while the broker was away, or while the groups were loaded.
         self._show_image(shard)
         if index not in self._shards:
@@ -289,7 +292,7 @@ class GroupCoordinator:
         with suppress(KafkaError):
             self._serve(index, groups)
 
-    async def _loaded(self, index: int) -> GroupShard:
+    async def _loaded(self, index: int) -> "GroupShard":
         broker = self._broker
         groups = self._new_groups()
         begun = broker.clock.monotonic()

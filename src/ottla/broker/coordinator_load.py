@@ -2,12 +2,15 @@
 
 import asyncio
 import logging
+from typing import TYPE_CHECKING
 
-from ottla.coordinator.group.shard import GroupShard
 from ottla.log.log import Log
 from ottla.record.batch import Batch, batches, records
 from ottla.replica.partition import Partition
 from ottla.wire.errors import ErrorCode, KafkaError, ProtocolError
+
+if TYPE_CHECKING:
+    from ottla.coordinator.group.shard import GroupShard
 
 log = logging.getLogger("ottla.groups")
 
@@ -15,7 +18,7 @@ log = logging.getLogger("ottla.groups")
 class Loader:
     """Replays one partition into groups that nobody else sees yet."""
 
-    def __init__(self, partition: Partition, groups: GroupShard, piece_bytes: int) -> None:
+    def __init__(self, partition: Partition, groups: "GroupShard", piece_bytes: int) -> None:
         self._log: Log = partition.log
         self._name = partition.name
         self._groups = groups

@@ -8,10 +8,9 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.broker.request import Caller
-from ottla.coordinator.group.shard import GroupShard
 from ottla.coordinator.outcome import Call, Outcome, Record, Ticket
 from ottla.ports import Clock
 from ottla.record.batch import Batch
@@ -20,7 +19,10 @@ from ottla.record.compression import Codec
 from ottla.replica.partition import Partition
 from ottla.wire.errors import ErrorCode, KafkaError
 
-Method = Callable[[GroupShard, int, Call], Outcome]
+if TYPE_CHECKING:
+    from ottla.coordinator.group.shard import GroupShard
+
+Method = Callable[["GroupShard", int, Call], Outcome]
 """A method of the groups, such as `GroupShard.heartbeat`."""
 
 Later = Coroutine[Any, Any, Any]
@@ -58,7 +60,7 @@ class Shard:
     def __init__(
         self,
         name: str,
-        groups: GroupShard,
+        groups: "GroupShard",
         find_partition: Callable[[], Partition],
         on_failure: Callable[[], None],
         clock: Clock,
@@ -108,7 +110,7 @@ class Shard:
             return self._wait(reply, future, caller)
         return reply if self._uncommitted is None else self._reply_when(self._uncommitted, reply)
 
-    def run(self, method: Callable[[GroupShard, int], Outcome]) -> None:
+    def run(self, method: Callable[["GroupShard", int], Outcome]) -> None:
         """Have the groups do something that nobody has asked for. Failures are the shard's."""
         if self._stopped:
             return
@@ -123,11 +125,11 @@ class Shard:
             self._fail()
 
     @property
-    def groups(self) -> GroupShard:
+    def groups(self) -> "GroupShard":
         """The groups, to look at."""
         return self._groups
 
-    def configure(self, change: Callable[[GroupShard], None]) -> None:
+    def configure(self, change: Callable[["GroupShard"], None]) -> None:
         """Tell the groups of changed settings."""
         change(self._groups)
 

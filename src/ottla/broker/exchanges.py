@@ -1,9 +1,8 @@
 """A broker's side of each mechanism, with what it takes to check what a client says."""
 
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
-from ottla.broker.tokens import TokenCheck
 from ottla.broker.users import Passwords, Users
 from ottla.cluster.credential import ScramCredential, ScramMechanism
 from ottla.net.sasl.bearer import REFUSAL, parse_bearer
@@ -11,7 +10,11 @@ from ottla.net.sasl.errors import SaslError, WrongPasswordError
 from ottla.net.sasl.plain import parse_plain
 from ottla.net.sasl.scram_server import ScramServer
 
+if TYPE_CHECKING:
+    from ottla.broker.tokens import TokenCheck
+
 PLAIN = "PLAIN"
+OAUTHBEARER = "OAUTHBEARER"
 
 
 class Exchange(Protocol):
@@ -123,7 +126,7 @@ class ScramExchange:
 class BearerExchange:
     """A token that somebody else has signed."""
 
-    def __init__(self, tokens: TokenCheck, host: str) -> None:
+    def __init__(self, tokens: "TokenCheck", host: str) -> None:
         self._tokens = tokens
         self._host = host
         self.refused = ""

@@ -10,7 +10,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from ottla.metrics.family import Family
-from ottla.net import Listener, Memory
+from ottla.net.listener import Listener
+from ottla.net.memory import Memory
 from ottla.wire.errors import ErrorCode
 
 if TYPE_CHECKING:

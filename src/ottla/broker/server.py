@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from ottla.broker.authentication import Gates
 from ottla.broker.broker import Broker
 from ottla.broker.dispatch import Dispatcher
-from ottla.broker.gauges import Gauges
 from ottla.broker.logs import Logs
 from ottla.broker.tls import ListenersTls
 from ottla.broker.upkeep import Upkeep
@@ -18,7 +17,9 @@ from ottla.config.listener import parse_listener
 from ottla.meta.catalog import Catalog
 from ottla.meta.local import LocalHome
 from ottla.meta.sqlite import open_sqlite
-from ottla.net import Admission, Listener, Memory
+from ottla.net.admission import Admission
+from ottla.net.listener import Listener
+from ottla.net.memory import Memory
 from ottla.ports import Chance, Clock, SystemChance, SystemClock, SystemDisk
 from ottla.wire.errors import ErrorCode, KafkaError
 
@@ -158,6 +159,8 @@ class Server:
         self._upkeep = Upkeep(broker)
         self._upkeep.start()
         if self.sight is not None:
+            from ottla.broker.gauges import Gauges
+
             self.sight.gauges = Gauges(broker, self._listeners, memory)
             self.sight.status = self.sight.READY
 

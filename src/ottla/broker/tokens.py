@@ -10,12 +10,11 @@ from typing import Any, NamedTuple, Protocol
 from urllib.error import URLError
 from urllib.parse import urlsplit
 
+from ottla.broker.exchanges import OAUTHBEARER
 from ottla.broker.turns import Turns
 from ottla.config.broker import BrokerConfig
 from ottla.net.sasl.errors import SaslError
 from ottla.wire.errors import ErrorCode, KafkaError
-
-OAUTHBEARER = "OAUTHBEARER"
 
 FETCH_S = 10.0
 """How long one step of fetching keys may take."""

@@ -108,5 +108,5 @@ def serve(
         *(config, settings or [], listen or [], advertise or [], data),
         metrics=metrics,
         log_format=log_format,
-        log_level=log_level.upper(),
+        log_level=log_level,
     )

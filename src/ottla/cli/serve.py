@@ -7,12 +7,11 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
-
-import typer
+from typing import NoReturn
 
 from ottla import __version__
 from ottla.broker.server import Server
-from ottla.cli.ending import fail
+from ottla.cli.ending import FAILED, complain
 from ottla.config.broker import BrokerConfig
 from ottla.config.load import load_broker_config
 from ottla.meta.store import StoreError
@@ -40,37 +39,42 @@ def settings(
 
 
 def run(
-    file: Path | None,
-    overrides: Sequence[str],
-    listen: Sequence[str],
-    advertise: Sequence[str],
-    data: Path | None,
+    file: Path | None = None,
+    overrides: Sequence[str] = (),
+    listen: Sequence[str] = (),
+    advertise: Sequence[str] = (),
+    data: Path | None = None,
     *,
     metrics: str | None = None,
     log_format: LogFormat = "text",
-    log_level: str = "INFO",
+    log_level: str = "info",
 ) -> None:
     """Run a broker with these settings; what stops it from starting goes to stderr, with exit code 1."""
-    write_logs(log_format, log_level)
+    write_logs(log_format, log_level.upper())
     try:
         named = [*overrides, *([] if metrics is None else [f"ottla.metrics.listen={metrics}"])]
         config = settings(file, named, listen, advertise, data)
         _make_folder(Path(config.data_folder))
         serve(config)
     except (KafkaError, StoreError) as error:
-        fail(str(error))
+        _fail(str(error))
     except OSError as error:
         reason = error.strerror or str(error)
-        fail(reason if error.filename is None else f"{error.filename}: {reason}")
+        _fail(reason if error.filename is None else f"{error.filename}: {reason}")
+
+
+def _fail(message: str) -> NoReturn:
+    complain(message)
+    raise SystemExit(FAILED)
 
 
 def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
-        fail(f"the data folder {folder} is a file; name another one with --data")
+        _fail(f"the data folder {folder} is a file; name another one with --data")
     except OSError as error:
-        fail(f"the data folder {folder} cannot be created ({error.strerror}); name another one with --data")
+        _fail(f"the data folder {folder} cannot be created ({error.strerror}); name another one with --data")
 
 
 def serve(config: BrokerConfig) -> None:
@@ -94,7 +98,7 @@ async def _serve(config: BrokerConfig) -> None:
         took_ms = (time.perf_counter() - started) * 1000
         others = "".join(f", {name} at {where}" for name, where in list(server.endpoints.items())[1:])
         where = f"{server.address}{others}, data in {config.data_folder}"
-        typer.echo(f"ottla {__version__} ready at {where} ({took_ms:.0f} ms)")
+        sys.stdout.write(f"ottla {__version__} ready at {where} ({took_ms:.0f} ms)\n")
         sys.stdout.flush()
         collect_seldom()
         await stop.wait()

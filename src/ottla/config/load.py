@@ -4,7 +4,6 @@ The texts are handed in: whoever starts the broker reads the file.
 """
 
 import re
-import tomllib
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
@@ -42,7 +41,7 @@ def load_broker_config(
     parse_file = parse_properties if file_name.endswith(".properties") else parse_toml
     settings: dict[str, str] = {}
     for where, found in (
-        (file_name, parse_file(file_text, file_name)),
+        (file_name, parse_file(file_text, file_name) if file_text else {}),
         ("the environment", parse_environment(environment or {})),
         ("the arguments", parse_overrides(overrides)),
     ):
@@ -60,6 +59,9 @@ def parse_toml(text: str, file_name: str) -> dict[str, str]:
     >>> parse_toml('"log.segment.bytes" = 1\\n[log.flush.interval]\\nms = 50', "broker.toml")
     {'log.segment.bytes': '1', 'log.flush.interval.ms': '50'}
     """
+    # Here, for those who have a file.
+    import tomllib
+
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

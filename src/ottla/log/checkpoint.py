@@ -11,10 +11,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from crc32c import crc32c
-
 from ottla.log.state import LogState, SegmentState
 from ottla.ports import Disk
+from ottla.record.checksum import crc32c
 
 CLEAN_FILE: Final = "ottla-checkpoint"
 RECOVERY_POINTS_FILE: Final = "recovery-point-offset-checkpoint"

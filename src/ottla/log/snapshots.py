@@ -9,11 +9,10 @@ from contextlib import suppress
 from struct import Struct
 from typing import Final
 
-from crc32c import crc32c
-
 from ottla.log.producers import ProducedBatch, ProducerState
 from ottla.log.segment import SNAPSHOT_SUFFIX, stem_of
 from ottla.ports import Disk
+from ottla.record.checksum import crc32c
 
 _FRONT = Struct(">hI")
 _COUNT = Struct(">i")

@@ -7,9 +7,8 @@ Parsing a batch reads the 61 bytes of its header and nothing else. Records are t
 from collections.abc import Iterator
 from struct import Struct
 
-from crc32c import crc32c
-
 from ottla.record._kernel_types import LARGEST_INT32, LARGEST_INT64, Buffer
+from ottla.record.checksum import crc32c
 from ottla.record.compression import Codec, decompress, moved
 from ottla.record.kernels import Record, Summary, read
 from ottla.record.kernels import scan as scan_section

@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable
 
-from crc32c import crc32c
-
 from ottla.record._kernel_types import LARGEST_SECTION, Buffer, Headers
 from ottla.record.batch import (
     CHECKED,
@@ -15,6 +13,7 @@ from ottla.record.batch import (
     TRANSACTIONAL,
     UNCHECKED,
 )
+from ottla.record.checksum import crc32c
 from ottla.record.compression import Codec, compress
 from ottla.record.kernels import Record, RecordWriter
 from ottla.wire.errors import EncodeError

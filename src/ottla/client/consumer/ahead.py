@@ -10,11 +10,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from ottla.client.consumer.chunk import Chunk
 from ottla.client.consumer.gathering import MAX_BYTES
 from ottla.record._kernel_types import LARGEST_INT32, LARGEST_INT64
+from ottla.record.checksum import crc32c
 from ottla.record.kernels import ColumnBuffers, Columns
 
 LEAST_BYTES = 2**17

@@ -2,13 +2,12 @@
 
 from array import array
 
-from crc32c import crc32c
-
 from ottla.client.consumer.chunk import Chunk
 from ottla.client.consumer.decoding import entry_epoch, next_offset
 from ottla.client.types import ConsumerRecord
 from ottla.record import Batch, LegacyEntry
 from ottla.record._kernel_types import LARGEST_INT32
+from ottla.record.checksum import crc32c
 from ottla.record.kernels import ColumnBuffers, Columns, read_run_tuples
 from ottla.record.legacy import runs
 
