@@ -20,7 +20,7 @@ import uvloop
 
 from bench.caller import Caller, frame, produce_frame
 from bench.timing import stay_on_one_core
-from ottla.broker.apis import find_api
+from ottla.broker.apis import find_route
 from ottla.broker.audit import AUDITED
 from ottla.broker.broker import Broker
 from ottla.broker.dispatch import Dispatcher, Reply
@@ -31,7 +31,7 @@ from ottla.metrics.clients import ClientCounters
 from ottla.net.listener import Listener
 from ottla.net.serving import ANONYMOUS
 from ottla.wire.api.fetch import FetchPartition, FetchRequest, FetchTopic
-from ottla.wire.frame import decode_request, encode_response, read_request_prefix
+from ottla.wire.frame import encode_response, read_request_prefix
 from ottla.wire.schema import Bytes
 
 TOPIC = "bench"
@@ -69,22 +69,18 @@ class _Uncounted:
         self._quotas = broker.quotas
 
     def handle(self, caller: Client, frame: Bytes) -> Reply | Awaitable[Reply]:
-        prefix = read_request_prefix(frame)
-        api = find_api(prefix.api_key)
-        assert api is not None
-        assert prefix.api_version in api.versions
-        header, body = decode_request(api.request, prefix.api_version, frame)
-        request = Request(prefix.api_key, prefix.api_version, header.client_id, caller, body)
-        answer: Any = api.handler(self._broker, request)
+        api_key, version, correlation_id = read_request_prefix(frame)
+        route = find_route(api_key, version)
+        assert route is not None
+        read, handler = route
+        header, body = read(frame)
+        request = Request(api_key, version, header.client_id, caller, body)
+        answer: Any = handler(self._broker, request)
         if isinstance(answer, CoroutineType):
-            return self._reply_later(answer, prefix.api_version, prefix.correlation_id)
+            return self._reply_later(answer, version, correlation_id)
         assert not self._quotas.active
-        reply = (
-            None
-            if answer is None
-            else encode_response(answer, prefix.api_version, correlation_id=prefix.correlation_id)
-        )
-        assert prefix.api_key not in AUDITED
+        reply = None if answer is None else encode_response(answer, version, correlation_id=correlation_id)
+        assert api_key not in AUDITED
         return reply
 
     async def _reply_later(self, answer: Awaitable[Any], version: int, correlation_id: int) -> Reply:

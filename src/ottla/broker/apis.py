@@ -7,11 +7,13 @@ for.
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.broker.request import Answer, Request
 from ottla.wire.api import MODULES, request
-from ottla.wire.schema import Versions, schema_of
+from ottla.wire.frame import request_decoder
+from ottla.wire.header import RequestHeader
+from ottla.wire.schema import Bytes, Versions, schema_of
 
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
@@ -37,6 +39,16 @@ class Api(NamedTuple):
     handler: Handler
 
 
+class Route(NamedTuple):
+    """A version of an API that is served: what reads its requests, and what answers them."""
+
+    read: Callable[[Bytes], tuple[RequestHeader, Any]]
+    handler: Handler
+
+
+_routes: dict[tuple[int, int], Route] = {}
+
+
 @cache
 def served_versions(key: int) -> Versions:
     """The versions of an API that are served: all that there are, from the first one on."""
@@ -51,3 +63,14 @@ def find_api(key: int) -> Api | None:
         return None
     module = import_module(f"ottla.broker.handle.{MODULES[key]}")
     return Api(key, served_versions(key), request(key), module.handle)
+
+
+def find_route(key: int, version: int) -> Route | None:
+    """Where a request goes, or None if its API or version is not served."""
+    found = _routes.get((key, version))
+    if found is None:
+        api = find_api(key)
+        # Nothing is kept of what is not served, for there is no end to what strangers make up.
+        if api is not None and version in api.versions:
+            found = _routes[key, version] = Route(request_decoder(api.request, version), api.handler)
+    return found

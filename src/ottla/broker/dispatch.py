@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Coroutine
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any
 
-from ottla.broker.apis import find_api, served_versions
+from ottla.broker.apis import find_api, find_route, served_versions
 from ottla.broker.audit import AUDITED, record_request
 from ottla.broker.request import Client, Request
 from ottla.broker.stopwatch import Stopwatch
@@ -13,7 +13,7 @@ from ottla.metrics.clients import ClientCounters
 from ottla.net.serving import ANONYMOUS
 from ottla.wire.api.api_versions import ApiVersion, ApiVersionsResponse
 from ottla.wire.errors import ErrorCode, ProtocolError
-from ottla.wire.frame import decode_request, encode_response, read_request_prefix
+from ottla.wire.frame import encode_response, read_request_prefix
 from ottla.wire.schema import Bytes
 
 if TYPE_CHECKING:
@@ -42,37 +42,28 @@ class Dispatcher:
     def handle(self, caller: Client, frame: Bytes) -> Reply | Awaitable[Reply]:
         """Answer a frame: buffers to send now, None if there is no reply, or an awaitable of either."""
         begun = self._monotonic()
-        prefix = read_request_prefix(frame)
-        api = find_api(prefix.api_key)
-        if api is None:
-            raise ProtocolError(f"API key {prefix.api_key} is not served")
-        if prefix.api_version not in api.versions:
-            if prefix.api_key == _API_VERSIONS:
-                return _unsupported_api_versions(prefix.correlation_id)
-            raise ProtocolError(
-                f"version {prefix.api_version} of API key {prefix.api_key} is not served, "
-                f"{api.versions.first} to {api.versions.last} are"
-            )
-        header, body = decode_request(api.request, prefix.api_version, frame)
-        request = Request(prefix.api_key, prefix.api_version, header.client_id, caller, body)
+        api_key, version, correlation_id = read_request_prefix(frame)
+        route = find_route(api_key, version)
+        if route is None:
+            return _not_served(api_key, version, correlation_id)
+        read, handler = route
+        header, body = read(frame)
+        client_id = header.client_id
+        request = Request(api_key, version, client_id, caller, body)
         client = caller.client
-        if client is None or caller.client_id != header.client_id:
-            caller.client_id = header.client_id
+        if client is None or caller.client_id != client_id:
+            caller.client_id = client_id
             is_stranger = caller.stranger_since is not None
-            client = self._metrics.clients.enter(caller, header.client_id, as_stranger=is_stranger)
-        answer = api.handler(self._broker, request)
+            client = self._metrics.clients.enter(caller, client_id, as_stranger=is_stranger)
+        answer = handler(self._broker, request)
         # Not `asyncio.iscoroutine`, which takes ten times as long to say no.
         if isinstance(answer, CoroutineType):
-            return self._reply_later(answer, caller, request, prefix.correlation_id, client, len(frame), begun)
+            return self._reply_later(answer, caller, request, correlation_id, client, len(frame), begun)
         if self._quotas.active:
             self._hold_back(caller, request, answer, len(frame), self._monotonic() - begun)
-        reply = (
-            None
-            if answer is None
-            else encode_response(answer, prefix.api_version, correlation_id=prefix.correlation_id)
-        )
-        self._answered(prefix.api_key, client, len(frame), answer, reply, begun)
-        if prefix.api_key in AUDITED:
+        reply = None if answer is None else encode_response(answer, version, correlation_id=correlation_id)
+        self._answered(api_key, client, len(frame), answer, reply, begun)
+        if api_key in AUDITED:
             record_request(request, answer)
         return reply
 
@@ -115,9 +106,15 @@ class Dispatcher:
         caller.mute(min(pause_s, LONGEST_PAUSE_MS / 1000))
 
 
-def _unsupported_api_versions(correlation_id: int) -> list[Any]:
+def _not_served(api_key: int, version: int, correlation_id: int) -> list[Any]:
     """The one answer to a version that is not known: in v0, which every client reads, with the versions that are."""
-    versions = served_versions(_API_VERSIONS)
+    if find_api(api_key) is None:
+        raise ProtocolError(f"API key {api_key} is not served")
+    versions = served_versions(api_key)
+    if api_key != _API_VERSIONS:
+        raise ProtocolError(
+            f"version {version} of API key {api_key} is not served, {versions.first} to {versions.last} are"
+        )
     offered = ApiVersion(api_key=_API_VERSIONS, min_version=versions.first, max_version=versions.last)
     response = ApiVersionsResponse(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=[offered])
     return encode_response(response, 0, correlation_id=correlation_id)

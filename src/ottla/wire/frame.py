@@ -12,6 +12,7 @@ RequestPrefix(api_key=3, api_version=0, correlation_id=1)
 """
 
 import struct
+from collections.abc import Callable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -58,13 +59,20 @@ def response_header_version(schema: Schema, version: int) -> int:
 
 def decode_request(cls: type[Any], version: int, frame: Bytes) -> tuple[RequestHeader, Any]:
     """Decode a request's header and body. `read_request_prefix` told which class and version to ask for."""
-    header, position = _header_decoder(cls, version)(frame, 0)  # type: ignore[arg-type] # classes have a hash
-    return header, decoder(cls, version)(frame, position)[0]
+    return request_decoder(cls, version)(frame)  # type: ignore[arg-type] # classes have a hash
 
 
 @cache
-def _header_decoder(cls: type[Any], version: int) -> Decoder[RequestHeader]:
-    return decoder(RequestHeader, request_header_version(schema_of(cls), version))
+def request_decoder(cls: type[Any], version: int) -> Callable[[Bytes], tuple[RequestHeader, Any]]:
+    """The same for many requests of a version."""
+    read_header: Decoder[RequestHeader] = decoder(RequestHeader, request_header_version(schema_of(cls), version))
+    read_body: Decoder[Any] = decoder(cls, version)
+
+    def decode_frame(frame: Bytes) -> tuple[RequestHeader, Any]:
+        header, position = read_header(frame, 0)
+        return header, read_body(frame, position)[0]
+
+    return decode_frame
 
 
 def decode_response(cls: type[Any], version: int, frame: Bytes) -> tuple[ResponseHeader, Any]:

@@ -70,16 +70,17 @@ async def _create_first(broker: "Broker", request: Request, missing: list[str]) 
 def _find(
     broker: "Broker", request: Request, asked: MetadataRequestTopic, errors: dict[str, ErrorCode]
 ) -> MetadataResponseTopic:
+    unknown = ErrorCode.UNKNOWN_TOPIC_ID
     if asked.topic_id != NO_ID:
         topic = broker.image.topic_by_id(asked.topic_id)
-        unknown = ErrorCode.UNKNOWN_TOPIC_ID
         if topic is not None and (code := topic_failure(broker, request, ACLOperation.DESCRIBE, topic.name)):
             return MetadataResponseTopic(error_code=code, name=None, topic_id=asked.topic_id)
     elif code := topic_failure(broker, request, ACLOperation.DESCRIBE, asked.name or ""):
         return MetadataResponseTopic(error_code=code, name=asked.name)
     else:
         topic = broker.image.topics.get(asked.name or "")
-        unknown = errors.get(asked.name or "", broker.topics.why_missing(asked.name))
+        if topic is None:
+            unknown = errors.get(asked.name or "") or broker.topics.why_missing(asked.name)
     if topic is not None:
         return _describe(topic)
     return MetadataResponseTopic(error_code=unknown, name=asked.name, topic_id=asked.topic_id)
