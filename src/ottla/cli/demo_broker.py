@@ -45,7 +45,9 @@ class Figures(NamedTuple):
 def broker_in(folder: Path) -> Iterator[Broker]:
     """A broker with its data in a folder, until the block ends."""
     started = time.perf_counter()
-    command = [sys.executable, "-m", "ottla", "serve", "--listen", "127.0.0.1:0", "--data", str(folder)]
+    where = ["--listen", "127.0.0.1:0", "--data", str(folder)]
+    # What is done to topics is told by the demo itself.
+    command = [sys.executable, "-m", "ottla", "serve", *where, "--log-level", "warning"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

@@ -101,9 +101,18 @@ def _finish(where: Where, story: Callable[[], Awaitable[None]], needs: Sequence[
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
     except BrokenPipeError:
-        # Whoever read the output has had enough, as `head` has. Python would complain once more when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Whoever read the output has had enough, as `head` has.
+        _forget_output()
         raise typer.Exit from None
+    except OSError as error:
+        # A full disk, or a terminal that is gone: brokers' failures have names of their own.
+        _forget_output()
+        fail(f"reading the input or writing the output failed: {error.strerror or error}")
+
+
+def _forget_output() -> None:
+    """Drop what could not be written: Python would try, and complain, once more when it closes stdout."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(story: Callable[[], Awaitable[None]]) -> None:

@@ -86,7 +86,12 @@ _NEVER_IN_A_FILE = {
     "request_timeout_ms": "--timeout-ms",
     "max_block_ms": "--timeout-ms",
     "delivery_timeout_ms": "--timeout-ms",
+    "max_request_size": "the largest request",
 }
+
+
+_NOBODY_NAMED = ("sasl.jaas.config has no", "sasl.mechanism is missing")
+"""What is said of a file that does not say who logs in, which the command line can do as well."""
 
 
 def _names(given: Mapping[str, Any]) -> dict[str, str]:
@@ -149,8 +154,13 @@ def _secured(command: Command) -> Command:
     @wraps(command)
     def run(**arguments: Any) -> None:
         given = {name: arguments.pop(name) for name in _OPTIONS}
-        security = security_from(**given, stdin_is_data=command.__name__ in STDIN_IS_DATA)
-        token = _chosen.set(Chosen(security, _names(given), given["username"]))
+        if arguments.get("data") is not None:
+            _check_no_login(given)
+            told = Chosen()
+        else:
+            security = security_from(**given, stdin_is_data=command.__name__ in STDIN_IS_DATA)
+            told = Chosen(security, _names(given), given["username"])
+        token = _chosen.set(told)
         try:
             command(**arguments)
         finally:
@@ -162,6 +172,16 @@ def _secured(command: Command) -> Command:
     ]
     take_options(run, [*own, *added])
     return run
+
+
+def _check_no_login(given: Mapping[str, Any]) -> None:
+    """A data folder is opened without a connection. A file may be named in the environment, for other commands."""
+    for name, value in given.items():
+        if value is not None and name != "command_config":
+            option = "--" + name.replace("_", "-")
+            raise typer.BadParameter(
+                "it is for a broker that runs; leave it out where --data is given", param_hint=option
+            )
 
 
 def security_from(
@@ -232,7 +252,7 @@ def _from_properties(properties: Mapping[str, str], path: Path | None) -> dict[s
     try:
         found = java_security(properties)
     except ValueError as error:
-        hint = ", or give --username" if "sasl.jaas.config has no" in str(error) else ""
+        hint = ", or give --username" if any(words in str(error) for words in _NOBODY_NAMED) else ""
         raise typer.BadParameter(f"{path}: {error}{hint}", param_hint="--command-config") from None
     set_there = {one.name: getattr(found, one.name) for one in fields(found)}
     return {name: value for name, value in set_there.items() if value != getattr(PLAINTEXT, name)}

@@ -54,7 +54,7 @@ def run(
     try:
         named = [*overrides, *([] if metrics is None else [f"ottla.metrics.listen={metrics}"])]
         config = settings(file, named, listen, advertise, data)
-        _make_folder(Path(config.data_folder))
+        _prepare_folder(Path(config.data_folder))
         serve(config)
     except (KafkaError, StoreError) as error:
         _fail(str(error))
@@ -68,13 +68,15 @@ def _fail(message: str) -> NoReturn:
     raise SystemExit(FAILED)
 
 
-def _make_folder(folder: Path) -> None:
+def _prepare_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except FileExistsError:
         _fail(f"the data folder {folder} is a file; name another one with --data")
     except OSError as error:
         _fail(f"the data folder {folder} cannot be created ({error.strerror}); name another one with --data")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        _fail(f"the data folder {folder} cannot be written to by this user; name another one with --data")
 
 
 def serve(config: BrokerConfig) -> None:

@@ -33,7 +33,7 @@ def report_losses(options: SourceOptions, losses: Iterable[str]) -> None:
         raise DataLossError(
             f"records that should be read may be lost: {text}. To go on with what there is, set option failOnDataLoss "
             f"to false; to keep it from happening, have topics keep records for longer (retention.ms, "
-            f"retention.bytes), or read more often"
+            f"retention.bytes), or read more often; if a topic was created anew, begin with a new checkpoint"
         )
     log.warning("records may be lost, and the query goes on since failOnDataLoss is false: %s", text)
 

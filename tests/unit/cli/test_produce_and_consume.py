@@ -43,6 +43,22 @@ def test_lines_become_records_and_come_back(ottla: Ottla, broker: FakeBroker) ->
     assert consumed.stdout_bytes == text + b"\n"
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
+def test_a_full_disk_is_told_in_a_line(ottla: Ottla, broker: FakeBroker) -> None:
+    broker.create("t")
+    assert ottla("produce", "t", stdin=b"a\nb\n").exit_code == 0
+    with open("/dev/full", "wb") as full:
+        consumed = subprocess.run(
+            [sys.executable, "-m", "ottla", "consume", "t", "--exit-at-end", "-b", broker.bootstrap],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    complaint = "error: reading the input or writing the output failed: No space left on device\n"
+    assert (consumed.returncode, consumed.stderr) == (1, complaint)
+
+
 def test_keys_headers_partition_codec_and_acks(ottla: Ottla, broker: FakeBroker) -> None:
     broker.create("t", 3)
     words = ("-K", r"\t", "-H", "a=1", "-H", "b", "-p", "2", "-z", "zstd", "--acks", "1")

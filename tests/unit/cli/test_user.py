@@ -39,6 +39,11 @@ def listed(*where: str, **environment: str) -> list[tuple[str, str, int]]:
     return [(one["user"], one["mechanism"], one["iterations"]) for one in json.loads(found.stdout)]
 
 
+def words_of(refused: Result) -> str:
+    """A complaint without the frame around it."""
+    return " ".join(refused.stderr.replace("│", " ").split())
+
+
 def log_in(broker: TestBroker, user: str, password: str, mechanism: str = "SCRAM-SHA-256") -> None:
     with Admin(
         broker.bootstrap_servers,
@@ -96,6 +101,24 @@ def test_a_folder_without_users_is_not_made_by_looking_for_them(tmp_path: Path, 
     assert not folder.exists()
 
 
+def test_a_folder_needs_no_connection_whatever_the_environment_says_of_one(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("security.protocol=SASL_PLAINTEXT\n")
+    folder = ("--data", str(tmp_path / "data"))
+    environment = {PASSWORD_VARIABLE: PASSWORD, "OTTLA_COMMAND_CONFIG": str(file)}
+    assert ottla("user", "add", "admin", *folder, **environment).exit_code == 0
+    assert listed(*folder, **environment) == [("admin", "SCRAM-SHA-256", 4096)]
+    refused = ottla("user", "list", *folder, "--username", "admin", **environment)
+    assert (refused.exit_code, "leave it out where --data is given" in words_of(refused)) == (2, True)
+
+
+def test_a_file_that_names_nobody_leaves_that_to_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("security.protocol=SASL_PLAINTEXT\n")
+    refused = ottla("user", "list", OTTLA_COMMAND_CONFIG=str(file))
+    assert (refused.exit_code, "or give --username" in words_of(refused)) == (2, True)
+
+
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TestBroker]:
     folder = str(tmp_path_factory.mktemp("data"))
@@ -146,4 +169,4 @@ def test_a_wrong_password_of_the_command_itself_is_told(broker: TestBroker) -> N
 def test_mistakes_in_the_command_line_are_told(tmp_path: Path, words: tuple[str, ...], complaint: str) -> None:
     result = ottla("user", "add", *words, "--data", str(tmp_path))
     assert result.exit_code == 2
-    assert complaint in " ".join(result.stderr.replace("│", " ").split())
+    assert complaint in words_of(result)
