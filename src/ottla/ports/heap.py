@@ -9,16 +9,16 @@ _M_MMAP_THRESHOLD = -3
 
 KEPT_BYTES = 32 * 1024 * 1024
 """Up to which size buffers come from memory that was used before, the most that glibc allows; and how much of it a
-process keeps at the end of its heap."""
+process keeps at the end of its heap, unless it says how much."""
 
 
-def keep_freed_memory() -> bool:
+def keep_freed_memory(kept_bytes: int = KEPT_BYTES) -> bool:
     """Have buffers of some megabytes come from memory that was used before; whether the C library is one that can.
 
     Otherwise glibc gives each of them back to the kernel, and the next one is mapped and cleared page by page, which
-    costs a broker more than all that it does with the bytes, and a reader of Arrow tables about a third. It holds for
-    the whole process, so it is for programs to call and not for libraries: `ottla serve` and the processes that Spark
-    starts for Ottla do.
+    costs a broker more than all that it does with the bytes, and a reader of Arrow tables about a third. Free memory
+    stays with the process, up to `kept_bytes`. It holds for the whole process, so it is for programs to call and not
+    for libraries: `ottla serve` and the processes that Spark starts for Ottla do.
 
     >>> import subprocess, sys
     >>> program = "import ottla; ottla.keep_freed_memory(); print(len(bytes(2**20)))"
@@ -27,7 +27,7 @@ def keep_freed_memory() -> bool:
     """
     with suppress(OSError, AttributeError):
         mallopt = ctypes.CDLL(None).mallopt
-        return bool(mallopt(_M_MMAP_THRESHOLD, KEPT_BYTES) and mallopt(_M_TRIM_THRESHOLD, KEPT_BYTES))
+        return bool(mallopt(_M_MMAP_THRESHOLD, KEPT_BYTES) and mallopt(_M_TRIM_THRESHOLD, kept_bytes))
     return False
 
 

@@ -7,6 +7,10 @@ from functools import cache
 
 from ottla.ports.heap import keep_freed_memory
 
+KEPT_BYTES = 64 * 2**20
+"""How much free memory a process keeps from task to task: twice what a task fetches ahead of Spark, since all of it is
+free when a task ends, and what was given back by then is mapped and cleared again for the next one."""
+
 
 def is_worker() -> bool:
     """Whether Spark started this process, to do many tasks one after another."""
@@ -20,7 +24,7 @@ def keep_memory() -> None:
     >>> keep_memory()
     """
     if is_worker():
-        keep_freed_memory()
+        keep_freed_memory(KEPT_BYTES)
 
 
 _seen = {"modules": 0}
