@@ -19,6 +19,9 @@ from ottla.metrics.logs import LogFormat, write_logs
 from ottla.ports.heap import collect_seldom, keep_freed_memory
 from ottla.wire.errors import KafkaError
 
+KEPT_BYTES = 32 * 1024 * 1024
+"""How much free memory a broker keeps: some large requests are all that it has in its hands at a time."""
+
 
 def settings(
     file: Path | None, overrides: Sequence[str], listen: Sequence[str], advertise: Sequence[str], data: Path | None
@@ -81,7 +84,7 @@ def _prepare_folder(folder: Path) -> None:
 
 def serve(config: BrokerConfig) -> None:
     """Run a broker until SIGINT or SIGTERM."""
-    keep_freed_memory()
+    keep_freed_memory(KEPT_BYTES)
     try:
         import uvloop
     except ImportError:
