@@ -1,7 +1,8 @@
 """What counting costs: requests to a broker with its metrics, and to the same broker with nobody who counts.
 
 Processor time of the broker, by `python -m bench.metrics`: with the request in memory, which shows the cost of counting
-alone, and over sockets from another process, which is what clients see. The two take turns in short blocks.
+alone, and over sockets from another process, which is what clients see: with one connection, where a broker sleeps
+between two requests and finds its caches cold, and with many, where it does not. The two take turns in short blocks.
 """
 
 import asyncio
@@ -39,6 +40,7 @@ FETCH_VERSION = 11
 BLOCKS, BLOCK = 400, 50
 BLOCKS_OVER_SOCKETS = 2000
 """There the noise is larger than the difference, unless it is averaged over this many."""
+CONNECTIONS = (1, BLOCK)
 LOAD = "load"
 
 Handle = Callable[[Client, Bytes], Reply | Awaitable[Reply]]
@@ -110,8 +112,10 @@ async def _measure(folder: str) -> None:
         handlers = [_Uncounted(server.broker).handle, Dispatcher(server.broker).handle]
         for title, make in REQUESTS.items():
             _tell(f"in memory: {title}", _in_memory(handlers, _Client(), make()[4:]))
-        for title in REQUESTS:
-            _tell(f"over sockets: {title}", await _over_sockets(handlers, title))
+        for connections in CONNECTIONS:
+            for title in REQUESTS:
+                named = f"over {connections} connection{'s' if connections > 1 else ''}: {title}"
+                _tell(named, await _over_sockets(handlers, title, connections))
 
 
 def _tell(title: str, times: Sequence[Sequence[float]]) -> None:
@@ -140,10 +144,10 @@ def _in_memory(handlers: Sequence[Handle], client: _Client, request: bytes) -> l
     return times
 
 
-async def _over_sockets(handlers: Sequence[Handle], title: str) -> list[list[float]]:
+async def _over_sockets(handlers: Sequence[Handle], title: str, connections: int) -> list[list[float]]:
     """The same with a listener for each handler, and a client in another process."""
     listeners = [Listener(handle) for handle in handlers]
-    command = (sys.executable, "-m", "bench.metrics", LOAD, title)
+    command = (sys.executable, "-m", "bench.metrics", LOAD, title, str(connections))
     load = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
     times: list[list[float]] = [[] for _ in handlers]
     try:
@@ -171,25 +175,31 @@ async def _block(load: Process, port: int) -> None:
     assert await load.stdout.readline() == b"done\n"
 
 
-def _send_blocks(title: str) -> None:
-    """The client's part: as many requests as a block has to each port that is named, over a connection that stays."""
+def _send_blocks(title: str, connections: int) -> None:
+    """The client's part: as many requests as a block has to each port that is named, over connections that stay; one is
+    under way on each of them."""
     if hasattr(os, "sched_setaffinity"):
         # Not where the broker is, whose core it was born on.
         os.sched_setaffinity(0, set(range(os.cpu_count() or 1)))
     request = REQUESTS[title]()
-    callers: dict[str, Caller] = {}
+    known: dict[str, list[Caller]] = {}
     for port in sys.stdin:
-        caller = callers.get(port) or callers.setdefault(port, Caller(("127.0.0.1", int(port))))
-        for _ in range(BLOCK):
-            caller.call(request)
+        callers = known.get(port)
+        if callers is None:
+            callers = known[port] = [Caller(("127.0.0.1", int(port))) for _ in range(connections)]
+        for _ in range(BLOCK // connections):
+            for caller in callers:
+                caller.send(request)
+            for caller in callers:
+                caller.receive()
         print("done", flush=True)
-    for caller in callers.values():
+    for caller in (one for callers in known.values() for one in callers):
         caller.__exit__(None, None, None)
 
 
 if __name__ == "__main__":
     if sys.argv[1:2] == [LOAD]:
-        _send_blocks(sys.argv[2])
+        _send_blocks(sys.argv[2], int(sys.argv[3]))
     else:
         stay_on_one_core()
         with tempfile.TemporaryDirectory(prefix="ottla-bench-") as folder:
