@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from ottla.client.consumer import Consumer
 from ottla.client.producer import Producer
 from ottla.client.table import read_table
-from ottla.net import BrokerUnreachableError, UnsupportedVersionError
+from ottla.net import BrokerUnreachableError, LoginMissingError, UnsupportedVersionError
 from ottla.wire.errors import KafkaError
 
 from .history import Reads, Sends, Witness, commits_that_go_back
@@ -118,12 +118,13 @@ async def produce(
 
 
 async def start(begin: Callable[[], Awaitable[object]], attempts: int) -> None:
-    """Start a client. One that never reached its broker says so at once, and may be started again."""
+    """Start a client. One that never reached its broker, or was cut off at each first request, as by brokers that ask
+    for a login, says so at once, and may be started again."""
     for attempt in range(1, attempts + 1):
         try:
             await begin()
             return
-        except (BrokerUnreachableError, UnsupportedVersionError):
+        except (BrokerUnreachableError, LoginMissingError, UnsupportedVersionError):
             if attempt == attempts:
                 raise
 
