@@ -52,6 +52,7 @@ class _Client:
     stranger_since: float | None = None
     client_id: str | None = None
     client: ClientCounters | None = None
+    active_at = 0.0
     context: Any = None
     interrupt: Callable[[], object] | None = None
 
@@ -146,7 +147,7 @@ def _in_memory(handlers: Sequence[Handle], client: _Client, request: bytes) -> l
 
 async def _over_sockets(handlers: Sequence[Handle], title: str, connections: int) -> list[list[float]]:
     """The same with a listener for each handler, and a client in another process."""
-    listeners = [Listener(handle) for handle in handlers]
+    listeners = [Listener(handle, monotonic=time.monotonic) for handle in handlers]
     command = (sys.executable, "-m", "bench.metrics", LOAD, title, str(connections))
     load = await asyncio.create_subprocess_exec(*command, stdin=PIPE, stdout=PIPE)
     times: list[list[float]] = [[] for _ in handlers]

@@ -41,7 +41,7 @@ class Dispatcher:
 
     def handle(self, caller: Client, frame: Bytes) -> Reply | Awaitable[Reply]:
         """Answer a frame: buffers to send now, None if there is no reply, or an awaitable of either."""
-        begun = self._monotonic()
+        started = self._monotonic() if self._quotas.active else 0.0
         api_key, version, correlation_id = read_request_prefix(frame)
         route = find_route(api_key, version)
         if route is None:
@@ -58,11 +58,11 @@ class Dispatcher:
         answer = handler(self._broker, request)
         # Not `asyncio.iscoroutine`, which takes ten times as long to say no.
         if isinstance(answer, CoroutineType):
-            return self._reply_later(answer, caller, request, correlation_id, client, len(frame), begun)
+            return self._reply_later(answer, caller, request, correlation_id, client, len(frame), caller.active_at)
         if self._quotas.active:
-            self._hold_back(caller, request, answer, len(frame), self._monotonic() - begun)
+            self._hold_back(caller, request, answer, len(frame), self._monotonic() - started)
         reply = None if answer is None else encode_response(answer, version, correlation_id=correlation_id)
-        self._answered(api_key, client, len(frame), answer, reply, begun)
+        self._answered(api_key, client, len(frame), answer, reply, caller.active_at)
         if api_key in AUDITED:
             record_request(request, answer)
         return reply

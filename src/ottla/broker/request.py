@@ -34,6 +34,8 @@ class Client(Caller, Protocol):
 
     stranger_since: float | None
     client_id: str | None
+    active_at: float
+    """When the request arrived, or its turn came if that was later, by the broker's clock."""
 
     def mute(self, seconds: float) -> None:
         """Take nothing more of this client for so long."""

@@ -148,6 +148,7 @@ class Server:
                 idle_ms=self.config.connections_max_idle_ms,
                 admission=admission,
                 memory=memory,
+                monotonic=self.clock.monotonic,
                 tls=await self._tls.add(address.name, self.config) if protocol.endswith("SSL") else None,
             )
             self._listeners.append(listener)

@@ -1,15 +1,23 @@
 # cython: language_level=3, boundscheck=False, wraparound=False
-"""`_counting_twin`, compiled: the same names and the same numbers."""
+"""`_counting_twin`, compiled: the same names and the same numbers.
 
-from ottla.metrics.bounds import BOUNDS_S, NOTED_BYTES, NOTED_TOGETHER
+This is done for every request, and each time after other code has had the processor's caches: what counts is how little
+is touched. So the clock is asked without a Python call, and error codes are looked for where the encoder found them.
+"""
+
+import time
+
+from cpython.time cimport monotonic as system_monotonic
+
+from ottla.metrics.bounds import BOUNDS_S
+
+include "../wire/_slots.pxi"
 
 cdef enum:
     BOUNDS = 19
-    NOTES = 8
-    LARGE_REPLY = 16384
 
 cdef double bounds[BOUNDS]
-assert (len(BOUNDS_S), NOTED_TOGETHER, NOTED_BYTES) == (BOUNDS, NOTES, LARGE_REPLY)
+assert len(BOUNDS_S) == BOUNDS
 for number in range(BOUNDS):
     bounds[number] = BOUNDS_S[number]
 
@@ -33,7 +41,7 @@ cdef class ApiTally:
     cdef public double seconds
     cdef public dict errors
     cdef public long long waiting
-    cdef public tuple paths
+    cdef list ways
     cdef long long counts[BOUNDS + 1]
 
     def __init__(self, int api_key):
@@ -49,96 +57,66 @@ cdef class Tally:
     cdef list apis_
     cdef object find_paths
     cdef readonly object monotonic
-    cdef int noted
-    cdef int keys[NOTES]
-    cdef long long sizes[NOTES]
-    cdef long long reply_sizes[NOTES]
-    cdef double times[NOTES]
-    cdef list clients_
-    cdef list responses
+    cdef bint by_system
 
     def __init__(self, list apis not None, find_paths, monotonic):
         self.apis_ = apis
         self.find_paths = find_paths
         self.monotonic = monotonic
-        self.clients_ = [None] * NOTES
-        self.responses = [None] * NOTES
+        self.by_system = monotonic is time.monotonic
 
     def answered(self, int api_key, ClientTally client not None, long long size, response, list reply, double begun):
-        cdef double took = self.monotonic() - begun
-        cdef long long reply_size = 0
-        cdef int noted = self.noted
+        cdef double took = (system_monotonic() if self.by_system else <double>self.monotonic()) - begun
+        cdef int bucket = 0
+        cdef ApiTally api
         if not 0 <= api_key < len(self.apis_):
             raise IndexError(api_key)
-        if reply is not None:
-            for buffer in reply:
-                reply_size += len(buffer)
-        self.keys[noted] = api_key
-        self.sizes[noted] = size
-        self.reply_sizes[noted] = reply_size
-        self.times[noted] = took
-        self.clients_[noted] = client
-        self.responses[noted] = response
-        self.noted = noted + 1
-        if self.noted == NOTES or reply_size > LARGE_REPLY:
-            self.add_up()
-
-    def add_up(self):
-        cdef int index, noted = self.noted
-        self.noted = 0
-        for index in range(noted):
-            response = self.responses[index]
-            self.responses[index] = None
-            self.add(
-                self.keys[index],
-                <ClientTally>self.clients_[index],
-                self.sizes[index],
-                response,
-                self.reply_sizes[index],
-                self.times[index],
-            )
-            self.clients_[index] = None
-
-    cdef int add(
-        self,
-        Py_ssize_t api_key,
-        ClientTally client,
-        long long size,
-        object response,
-        long long reply_size,
-        double took,
-    ) except -1:
-        cdef int bucket = 0
-        cdef ApiTally api = self.apis_[api_key]
+        api = self.apis_[api_key]
         while bucket < BOUNDS and took > bounds[bucket]:
             bucket += 1
         api.counts[bucket] += 1
         api.seconds += took
         client.requests += 1
         client.bytes_in += size
-        client.bytes_out += reply_size
+        if reply is not None:
+            for buffer in reply:
+                client.bytes_out += len(buffer)
         if response is None:
-            return 0
-        if api.paths is None:
-            api.paths = self.find_paths(api_key)
-        for path in api.paths:
-            client.errors += count(response, <tuple>path, 0, api.errors)
-        return 0
+            return
+        if api.ways is None:
+            api.ways = [Step(path) for path in self.find_paths(api_key)]
+        for way in api.ways:
+            client.errors += (<Step>way).count(response, api.errors)
 
 
-cdef long long count(object message, tuple path, Py_ssize_t depth, dict counts) except -1:
-    cdef long long errors = 0
-    cdef object found = getattr(message, path[depth])
-    if depth + 1 == len(path):
-        if not found:
+cdef class Step:
+    """A field on the way to an error code, and the steps after it."""
+
+    cdef str name
+    cdef type cls
+    cdef Py_ssize_t slot
+    cdef Step onward
+
+    def __init__(self, tuple path not None):
+        self.name = path[0]
+        self.onward = Step(path[1:]) if len(path) > 1 else None
+
+    cdef long long count(self, object message, dict counts) except -1:
+        cdef long long errors = 0
+        if type(message) is not self.cls:
+            self.slot = slot_of(type(message), self.name)
+            self.cls = type(message)
+        cdef object found = get(message, self.slot)
+        if self.onward is None:
+            if not found:
+                return 0
+            code = int(found)
+            counts[code] = counts.get(code, 0) + 1
+            return 1
+        if found is None:
             return 0
-        code = int(found)
-        counts[code] = counts.get(code, 0) + 1
-        return 1
-    if found is None:
-        return 0
-    if isinstance(found, list):
-        for each in <list>found:
-            errors += count(each, path, depth + 1, counts)
-        return errors
-    return count(found, path, depth + 1, counts)
+        if isinstance(found, list):
+            for each in <list>found:
+                errors += self.onward.count(each, counts)
+            return errors
+        return self.onward.count(found, counts)

@@ -4,7 +4,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ottla.metrics.bounds import BOUNDS_S, NOTED_BYTES, NOTED_TOGETHER
+from ottla.metrics.bounds import BOUNDS_S
 from ottla.metrics.errors import Path
 
 
@@ -48,7 +48,7 @@ class Tally:
     `find_paths` says where the responses of an API have errors, and is asked when there is the first one.
     """
 
-    __slots__ = ("_apis", "_find_paths", "_notes", "monotonic")
+    __slots__ = ("_apis", "_find_paths", "monotonic")
 
     def __init__(
         self,
@@ -58,10 +58,8 @@ class Tally:
     ) -> None:
         self._apis = apis
         self._find_paths = find_paths
-        self._notes: list[tuple[ApiTally, ClientTally, int, Any, int, float]] = []
-        """What is answered and not added up yet: API, client, bytes, the response or None, its bytes, seconds."""
         self.monotonic = monotonic
-        """What says when a request begins."""
+        """The clock by which requests begin."""
 
     def answered(
         self, api_key: int, client: ClientTally, size: int, response: Any, reply: list[Any] | None, begun: float
@@ -70,26 +68,19 @@ class Tally:
         took = self.monotonic() - begun
         if api_key < 0:
             raise IndexError(api_key)
-        reply_size = 0 if reply is None else sum(map(len, reply))
-        self._notes.append((self._apis[api_key], client, size, response, reply_size, took))
-        if len(self._notes) >= NOTED_TOGETHER or reply_size > NOTED_BYTES:
-            self.add_up()
-
-    def add_up(self) -> None:
-        """Count what is noted, and forget the notes."""
-        notes, self._notes = self._notes, []
-        for api, client, size, response, reply_size, took in notes:
-            api.buckets[bisect_left(BOUNDS_S, took)] += 1
-            api.seconds += took
-            client.requests += 1
-            client.bytes_in += size
-            client.bytes_out += reply_size
-            if response is None:
-                continue
-            if api.paths is None:
-                api.paths = self._find_paths(api.api_key)
-            for path in api.paths:
-                client.errors += _count(response, path, 0, api.errors)
+        api = self._apis[api_key]
+        api.buckets[bisect_left(BOUNDS_S, took)] += 1
+        api.seconds += took
+        client.requests += 1
+        client.bytes_in += size
+        if reply is not None:
+            client.bytes_out += sum(map(len, reply))
+        if response is None:
+            return
+        if api.paths is None:
+            api.paths = self._find_paths(api_key)
+        for path in api.paths:
+            client.errors += _count(response, path, 0, api.errors)
 
 
 def _count(message: Any, path: Path, depth: int, counts: dict[int, int]) -> int:

@@ -5,9 +5,3 @@ BOUNDS_S = (
     *(0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0),
 )
 """A bucket has what took at most so long and longer than the bound before; one more has the rest."""
-
-NOTED_TOGETHER = 8
-"""So many requests are added up at once: one by one, the code that does it would be out of the caches each time."""
-
-NOTED_BYTES = 16 * 1024
-"""What is noted keeps a response in memory, but none that is larger than this."""

@@ -47,23 +47,13 @@ class Metrics(Tally):
     """
 
     def __init__(self, monotonic: Callable[[], float], clients: Clients | None = None) -> None:
-        self._api_counters = [ApiCounters(api_key) for api_key in range(max(MODULES) + 1)]
-        super().__init__(self._api_counters, _paths_of, monotonic)
-        self._clients = Clients() if clients is None else clients
+        self.apis: Sequence[ApiCounters] = [ApiCounters(api_key) for api_key in range(max(MODULES) + 1)]
+        """By API key."""
+        super().__init__(self.apis, _paths_of, monotonic)
+        self.clients = Clients() if clients is None else clients
+        """By principal and client id."""
         self.events: Counter[str] = Counter()
         """What happens seldom, by a name such as `authentication_failed`; the names are few and fixed."""
-
-    @property
-    def apis(self) -> Sequence[ApiCounters]:
-        """By API key."""
-        self.add_up()
-        return self._api_counters
-
-    @property
-    def clients(self) -> Clients:
-        """By principal and client id."""
-        self.add_up()
-        return self._clients
 
 
 def _paths_of(api_key: int) -> tuple[Path, ...]:

@@ -18,6 +18,7 @@ import errno
 import logging
 import os
 import socket
+from collections.abc import Callable
 
 from ottla.net.admission import Admission
 from ottla.net.doorway import Doorway, ListenerTls, stranger_at
@@ -44,6 +45,7 @@ class Listener:
     its client, for which there are `login_ms`. `idle_ms` bounds how long a client may send nothing, take over one
     request, or leave its replies unread; below 1 there is no bound. `admission` says how many clients are let in, and
     `memory` how much all of them may take; listeners of one broker share them. With `tls`, clients have to speak it.
+    `monotonic` is a finer clock than the event loop's where that counts milliseconds, but the same one.
     """
 
     def __init__(
@@ -59,8 +61,10 @@ class Listener:
         admission: Admission | None = None,
         memory: Memory | None = None,
         tls: ListenerTls | None = None,
+        monotonic: Callable[[], float] | None = None,
     ) -> None:
         self.handler = handler
+        self.monotonic = monotonic
         self.name = name
         self.security_protocol = security_protocol
         self.max_request_bytes = max_request_bytes

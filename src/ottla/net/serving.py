@@ -55,6 +55,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         "_loop",
         "_memory",
         "_mute_timer",
+        "_now",
         "_paused",
         "_pending",
         "_receiver",
@@ -81,6 +82,7 @@ class ServerConnection(asyncio.BufferedProtocol):
     def __init__(self, listener: "Listener", loop: asyncio.AbstractEventLoop) -> None:
         self._listener = listener
         self._loop = loop
+        self._now = listener.monotonic or loop.time
         self._handle = listener.handler
         self._memory = listener.memory
         self._receiver = Receiver(listener.stranger_request_bytes, listener.scratch)
@@ -95,12 +97,12 @@ class ServerConnection(asyncio.BufferedProtocol):
         """Bytes of requests that have arrived and are not handled yet, parts of requests included."""
         self.bytes_handled = 0
         """Bytes of the request whose reply is waited for."""
-        self.active_at = loop.time()
-        """When something last arrived or left."""
+        self.active_at = self._now()
+        """When something last arrived or left, or the turn of a request came that had arrived before."""
         self.host = ""
         self.peer = ""
         """The client's address, as `host:port`."""
-        self.stranger_since = loop.time() if listener.has_strangers else None
+        self.stranger_since = self._now() if listener.has_strangers else None
         """Since when nothing is known of a client that is to say who it is."""
         self.principal = ANONYMOUS
         """Who the client is, as access rules name it."""
@@ -152,7 +154,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._mute_timer.cancel()
             self._mute_timer = None
         if not self._busy and not self._transport.is_closing():
-            self.active_at = self._loop.time()
+            self.active_at = self._now()
             self._run()
 
     # What the event loop calls.
@@ -180,7 +182,7 @@ class ServerConnection(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Bytes have come in."""
-        now = self.active_at = self._loop.time()
+        now = self.active_at = self._now()
         if self._finishing:
             return
         try:
@@ -223,11 +225,11 @@ class ServerConnection(asyncio.BufferedProtocol):
     def pause_writing(self) -> None:
         """The client does not read as fast as it is sent to."""
         self._sender.pause()
-        self._memory.not_read(self, self._transport.get_write_buffer_size(), self._loop.time())
+        self._memory.not_read(self, self._transport.get_write_buffer_size(), self._now())
 
     def resume_writing(self) -> None:
         """The client has read some of it."""
-        self.active_at = self._loop.time()
+        self.active_at = self._now()
         self._memory.read_again(self)
         self._sender.resume()
 
@@ -298,7 +300,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         """There is room for a large request again."""
         if self._paused and not self._finishing and self._mute_timer is None and not self._transport.is_closing():
             # The time that it was kept waiting is not its own.
-            self.active_at = self._unfinished_since = self._loop.time()
+            self.active_at = self._unfinished_since = self._now()
             self._resume_reading()
 
     # How requests go through.
@@ -353,7 +355,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         reply = future.result()
         if self._transport.is_closing():
             return
-        self.active_at = self._loop.time()
+        self.active_at = self._now()
         if reply is None or self._sender.send(reply):
             self._run()
 
@@ -366,10 +368,10 @@ class ServerConnection(asyncio.BufferedProtocol):
             memory.released(self)
 
     def _moving(self) -> None:
-        self.active_at = self._loop.time()
+        self.active_at = self._now()
 
     def _sent(self) -> None:
-        self.active_at = self._loop.time()
+        self.active_at = self._now()
         self._run()
 
     def _hold_or_go_on(self) -> None:

@@ -19,16 +19,12 @@ from ottla.wire import decoding, encoding
 from ottla.wire.errors import MalformedError
 from ottla.wire.schema import BYTES, STRING, Array, Nested, Scalar
 
+include "_slots.pxi"
+
 
 cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
         PyObject *(*tp_alloc)(PyTypeObject *, Py_ssize_t) except NULL
-
-    ctypedef struct PyMemberDef:
-        Py_ssize_t offset
-
-    ctypedef struct PyMemberDescrObject:
-        PyMemberDef *d_member
 
     str PyUnicode_DecodeUTF8(const char *, Py_ssize_t, const char *)
     const char *PyUnicode_AsUTF8AndSize(object, Py_ssize_t *) except NULL
@@ -191,24 +187,10 @@ cdef int kind_of(kind) except -1:
     return TEXT if kind is STRING else OCTETS if kind is BYTES else RECORD_SET
 
 
-cdef Py_ssize_t slot_of(type cls, str name) except -1:
-    descriptor = getattr(cls, name)
-    if type(descriptor).__name__ != "member_descriptor":
-        raise TypeError(f"{cls.__name__}.{name} is no slot")
-    return (<PyMemberDescrObject *> descriptor).d_member.offset
-
-
 cdef inline void put(PyObject *instance, Py_ssize_t slot, object value) noexcept:
     """Fill a slot that is still empty."""
     Py_INCREF(value)
     (<PyObject **> ((<char *> instance) + slot))[0] = <PyObject *> value
-
-
-cdef inline object get(object instance, Py_ssize_t slot):
-    cdef PyObject *value = (<PyObject **> ((<char *> <PyObject *> instance) + slot))[0]
-    if value is NULL:
-        raise AttributeError("a field was deleted")
-    return <object> value
 
 
 cdef inline void untrack(object container) noexcept:

@@ -1,6 +1,7 @@
 """Counters: the compiled ones and their twins agree, errors are found wherever a response has them."""
 
-from collections.abc import Callable
+import time
+from dataclasses import dataclass
 from sys import getrefcount
 from types import ModuleType
 from typing import Any
@@ -8,7 +9,7 @@ from typing import Any
 import pytest
 
 from ottla.metrics import _counting_twin
-from ottla.metrics.bounds import BOUNDS_S, NOTED_BYTES, NOTED_TOGETHER
+from ottla.metrics.bounds import BOUNDS_S
 from ottla.metrics.clients import OTHERS, ClientCounters, Clients
 from ottla.metrics.counting import Metrics
 from ottla.metrics.errors import error_paths
@@ -63,7 +64,6 @@ def test_what_took_as_long_as_a_bound_is_in_its_bucket(tallies: ModuleType) -> N
     tally, api, client = _tally(tallies)
     for took in times:
         tally.answered(0, client, 1, None, None, -took)
-    tally.add_up()
     assert api.buckets == [2] + [1] * (len(BOUNDS_S) - 1) + [1]
     assert api.seconds == pytest.approx(sum(times))
     assert client.requests == client.bytes_in == len(times)
@@ -75,7 +75,6 @@ def test_each_error_in_a_response_counts(tallies: ModuleType) -> None:
     responses = [_produce_response(gone, ErrorCode.NONE, full, gone), _produce_response(ErrorCode.NONE), None]
     for each in responses:
         tally.answered(0, client, 10, each, [b"12345"], -0.5)
-    tally.add_up()
     assert api.errors == {3: 2, 56: 1}
     assert (client.errors, client.bytes_in, client.bytes_out) == (3, 30, 15)
 
@@ -89,26 +88,32 @@ def test_bytes_of_all_buffers_are_counted_and_none_where_there_is_no_reply() -> 
     assert (client.bytes_in, client.bytes_out, client.errors) == (30, 10, 0)
 
 
-@pytest.mark.parametrize("look", [lambda metrics: metrics.apis, lambda metrics: metrics.clients])
-def test_whoever_looks_finds_everything_added_up(look: Callable[[Metrics], object]) -> None:
-    metrics, client = _metrics()
-    metrics.answered(0, client, 10, None, None, 0.5)
-    assert client.requests == 0
-    look(metrics)
-    assert client.requests == 1
-
-
-def test_few_and_small_responses_are_kept_until_they_are_counted_and_no_longer(tallies: ModuleType) -> None:
+def test_a_response_is_kept_no_longer_than_it_takes_to_count_it(tallies: ModuleType) -> None:
     tally, _, client = _tally(tallies)
-    for _ in range(1, NOTED_TOGETHER):
-        tally.answered(0, client, 10, _produce_response(), [bytes(NOTED_BYTES)], 0.0)
-        assert client.requests == 0
-    last = _produce_response()
-    before = getrefcount(last)
-    tally.answered(0, client, 10, last, [b""], 0.0)
-    assert (client.requests, getrefcount(last)) == (NOTED_TOGETHER, before)
-    tally.answered(0, client, 10, last, [bytes(NOTED_BYTES), b"and one"], 0.0)
-    assert (client.requests, getrefcount(last)) == (NOTED_TOGETHER + 1, before)
+    response = _produce_response(ErrorCode.KAFKA_STORAGE_ERROR)
+    before = getrefcount(response)
+    tally.answered(0, client, 10, response, [b""], 0.0)
+    assert (client.requests, client.errors, getrefcount(response)) == (1, 1, before)
+
+
+def test_errors_are_found_in_whatever_class_has_such_fields(tallies: ModuleType) -> None:
+    @dataclass(slots=True)
+    class Other:
+        before: int
+        responses: list[TopicProduceResponse]
+
+    tally, api, client = _tally(tallies)
+    known = _produce_response(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    for each in (known, Other(7, known.responses), known):
+        tally.answered(0, client, 10, each, [b""], 0.0)
+    assert api.errors == {6: 3}
+
+
+def test_seconds_are_those_of_the_clock_that_was_given(tallies: ModuleType) -> None:
+    api, client = tallies.ApiTally(0), tallies.ClientTally("User:alice", "app")
+    for clock in (time.monotonic, lambda: time.monotonic() + 100):
+        tallies.Tally([api], lambda key: (), clock).answered(0, client, 1, None, None, time.monotonic())
+    assert 100 <= api.seconds < 101
 
 
 def test_what_cannot_be_counted_is_refused_and_counts_nothing(tallies: ModuleType) -> None:
@@ -116,7 +121,6 @@ def test_what_cannot_be_counted_is_refused_and_counts_nothing(tallies: ModuleTyp
     for api_key in (-1, 1):
         with pytest.raises(IndexError):
             tally.answered(api_key, client, 10, None, None, 0.0)
-    tally.add_up()
     assert (sum(api.buckets), client.requests) == (0, 0)
 
 
