@@ -77,7 +77,11 @@ class _Uncounted:
         assert route is not None
         read, handler = route
         header, body = read(frame)
-        request = Request(api_key, version, header.client_id, caller, body)
+        client_id = header.client_id
+        request = Request(api_key, version, client_id, caller, body)
+        if caller.client_id != client_id:
+            # Logs name it, whether anybody counts or not.
+            caller.client_id = client_id
         answer: Any = handler(self._broker, request)
         if isinstance(answer, CoroutineType):
             return self._reply_later(answer, version, correlation_id)

@@ -38,10 +38,10 @@ class Dispatcher:
         self._quotas = broker.quotas
         self._monotonic = broker.metrics.monotonic
         self._answered = broker.metrics.answered
+        self._done_at = 0.0
 
     def handle(self, caller: Client, frame: Bytes) -> Reply | Awaitable[Reply]:
         """Answer a frame: buffers to send now, None if there is no reply, or an awaitable of either."""
-        started = self._monotonic() if self._quotas.active else 0.0
         api_key, version, correlation_id = read_request_prefix(frame)
         route = find_route(api_key, version)
         if route is None:
@@ -60,7 +60,9 @@ class Dispatcher:
         if isinstance(answer, CoroutineType):
             return self._reply_later(answer, caller, request, correlation_id, client, len(frame), caller.active_at)
         if self._quotas.active:
-            self._hold_back(caller, request, answer, len(frame), self._monotonic() - started)
+            # Requests that came together arrived at one time, but the later ones' turn came when the earlier were done.
+            begun, self._done_at = max(caller.active_at, self._done_at), self._monotonic()
+            self._hold_back(caller, request, answer, len(frame), self._done_at - begun)
         reply = None if answer is None else encode_response(answer, version, correlation_id=correlation_id)
         self._answered(api_key, client, len(frame), answer, reply, caller.active_at)
         if api_key in AUDITED:
