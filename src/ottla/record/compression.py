@@ -8,6 +8,7 @@ import struct
 import zlib
 from collections.abc import Callable, Iterator
 from enum import IntEnum
+from functools import cache
 from typing import Any
 
 from ottla.record._kernel_types import Buffer
@@ -104,10 +105,7 @@ def decompress(codec: Codec, data: Buffer, limit: int, *, legacy_lz4: bool = Fal
         case Codec.SNAPPY:
             return _snappy_decompress(view, limit)
         case Codec.LZ4:
-            end, most = _lz4_frame(view)
-            # Java reads one frame and ignores what follows.
-            frame = _lz4_with_checksum(view[:end], first=4) if legacy_lz4 else view[:end]
-            return _decompress_growing("lz4", cramjam.lz4.decompress_into, frame, most, limit)
+            return _lz4_decompress(view, limit, legacy_lz4)
         case Codec.ZSTD:
             return _decompress_growing("zstd", cramjam.zstd.decompress_into, view, _zstd_claim(view), limit)
 
@@ -287,6 +285,17 @@ def _xerial_blocks(data: memoryview) -> Iterator[tuple[int, int]]:
 
 _LZ4_MAGIC = 0x184D2204
 _LZ4_BLOCK_SIZES = {4: 1 << 16, 5: 1 << 18, 6: 1 << 20, 7: 1 << 22}
+_LZ4_BLOCK_SIZE = 1 << 16
+_LZ4_PLAIN_FLAGS = 0x60
+"""Blocks that do not refer to each other, and no checksum but that of the header: what Java and librdkafka write."""
+_LZ4_PLAIN_HEADER = bytes.fromhex("04224d18604082")
+_LZ4_END = bytes(4)
+_LZ4_STORED = 1 << 31
+"""Added to the length of a block that is not compressed."""
+_LZ4_FIRST_HIGH = 3
+"""The first level of those that take long."""
+_LZ4_FEWEST_BYTES = 1024
+"""Where blocks are smaller than this, to decompress them one by one takes longer."""
 _LZ4_MOST_RATIO = 255
 _UINT32_LITTLE = struct.Struct("<I")
 _LZ4_START = struct.Struct("<IBB")
@@ -294,12 +303,57 @@ _MASK32 = 0xFFFFFFFF
 
 
 def _lz4_compress(data: Buffer, level: int, legacy: bool) -> bytes:
+    frame = _lz4_fast(memoryview(data)) if level < _LZ4_FIRST_HIGH else _lz4_high(data, level)
+    # Kafka 0.8 and 0.9 take the checksum over the magic number too, and check it.
+    return bytes(_lz4_with_checksum(frame, first=0)) if legacy else frame
+
+
+def _lz4_fast(data: memoryview) -> bytes:
+    """A frame as Java and librdkafka write it. cramjam's own has a checksum for each block, which takes time."""
+    parts: list[Buffer] = [_LZ4_PLAIN_HEADER]
+    for start in range(0, len(data), _LZ4_BLOCK_SIZE):
+        block = data[start : start + _LZ4_BLOCK_SIZE]
+        squeezed = bytes(cramjam.lz4.compress_block(block, store_size=False))
+        if len(squeezed) < len(block):
+            parts += (_UINT32_LITTLE.pack(len(squeezed)), squeezed)
+        else:
+            parts += (_UINT32_LITTLE.pack(len(block) | _LZ4_STORED), block)
+    parts.append(_LZ4_END)
+    return b"".join(parts)
+
+
+def _lz4_high(data: Buffer, level: int) -> bytes:
+    # `compress_block` takes a level, and does not heed it.
     compressor = cramjam.lz4.Compressor(level=level, content_checksum=False, block_linked=False)
     # Unlike the rest of cramjam, this method takes nothing but bytes.
     compressor.compress(data if isinstance(data, bytes) else bytes(data))
-    frame = bytes(compressor.finish())
-    # Kafka 0.8 and 0.9 take the checksum over the magic number too, and check it.
-    return bytes(_lz4_with_checksum(frame, first=0)) if legacy else frame
+    return bytes(compressor.finish())
+
+
+def _lz4_decompress(data: memoryview, limit: int, legacy: bool) -> memoryview:
+    end, most, blocks = _lz4_frame(data)
+    # Java reads one frame and ignores what follows.
+    frame = data[:end]
+    is_plain = frame[4] == _LZ4_PLAIN_FLAGS and (legacy or frame[6] == _lz4_plain_checksum(frame[5]))
+    is_usual = most <= min(limit, max(_LZ4_BLOCK_SIZE, _USUAL_RATIO * end)) and blocks <= 1 + end // _LZ4_FEWEST_BYTES
+    if is_plain and is_usual:
+        return _lz4_decompress_blocks(frame, most)
+    readable = _lz4_with_checksum(frame, first=4) if legacy else frame
+    return _decompress_growing("lz4", cramjam.lz4.decompress_into, readable, most, limit)
+
+
+def _lz4_decompress_blocks(frame: memoryview, most: int) -> memoryview:
+    """The blocks of a frame without any checksums of content, each by itself: three times as fast as the frame."""
+    output = memoryview(bytearray(most))
+    size = 0
+    for start, length, is_stored in _lz4_blocks(frame, _lz4_header_length(frame[4]), 0):
+        block = frame[start : start + length]
+        if is_stored:
+            output[size : size + length] = block
+            size += length
+        else:
+            size += _guarded("lz4", _lz4_decompress_block, block, output[size:], offset=start)
+    return output[:size]
 
 
 def _lz4_header_length(flags: int) -> int:
@@ -314,8 +368,20 @@ def _lz4_with_checksum(frame: Buffer, first: int) -> bytearray:
     return copy
 
 
-def _lz4_frame(data: memoryview) -> tuple[int, int]:
-    """Where the first frame of `data` ends, and how many bytes it holds at most."""
+def _lz4_decompress_block(block: memoryview, output: memoryview) -> int:
+    # With a length, since none stands before the block itself.
+    size: int = cramjam.lz4.decompress_block_into(block, output, output_len=len(output))
+    return size
+
+
+@cache
+def _lz4_plain_checksum(block_descriptor: int) -> int:
+    """The checksum of a header without any extras."""
+    return xxh32_short(bytes((_LZ4_PLAIN_FLAGS, block_descriptor))) >> 8 & 0xFF
+
+
+def _lz4_frame(data: memoryview) -> tuple[int, int, int]:
+    """Where the first frame of `data` ends, how many bytes it holds at most, and in how many blocks."""
     if len(data) < 7:
         raise _corrupt(f"lz4 data of {len(data)} bytes is too short for a frame", 0)
     magic, flags, block_descriptor = _LZ4_START.unpack_from(data, 0)
@@ -324,23 +390,31 @@ def _lz4_frame(data: memoryview) -> tuple[int, int]:
         raise _corrupt(f"lz4 data begins with {magic:#010x}, not with the magic number of a frame", 0)
     if flags >> 6 != 1 or flags & 0x01 or block_size is None:
         raise _corrupt(f"lz4 frame has unsupported flags {flags:#04x} {block_descriptor:#04x}", 4)
-    checksum_length = 4 if flags & 0x10 else 0
     position = _lz4_header_length(flags)
-    most = 0
+    checksum_length = 4 if flags & 0x10 else 0
+    most = count = 0
+    for start, length, is_stored in _lz4_blocks(data, position, checksum_length):
+        if length > block_size:
+            raise _corrupt(f"lz4 block of {length} bytes is over the frame's {block_size}", start - 4)
+        most += length if is_stored else min(block_size, length * _LZ4_MOST_RATIO)
+        count += 1
+        position = start + length + checksum_length
+    end = position + 4 + (4 if flags & 0x04 else 0)
+    if end > len(data):
+        raise _corrupt(f"lz4 frame is cut short after {len(data)} bytes", len(data))
+    return end, most, count
+
+
+def _lz4_blocks(data: memoryview, position: int, checksum_length: int) -> Iterator[tuple[int, int, bool]]:
+    """Where each block starts, its length, and whether it is stored as it is; the last may be cut short."""
+    # Walked twice where need be, and not kept: of tiny ones there can be very many.
     while position + 4 <= len(data):
         (length,) = _UINT32_LITTLE.unpack_from(data, position)
-        position += 4
         if length == 0:
-            end = position + (4 if flags & 0x04 else 0)
-            if end <= len(data):
-                return end, most
-            break
-        stored = length & 0x7FFFFFFF
-        if stored > block_size:
-            raise _corrupt(f"lz4 block of {stored} bytes is over the frame's {block_size}", position - 4)
-        most += stored if length != stored else min(block_size, stored * _LZ4_MOST_RATIO)
-        position += stored + checksum_length
-    raise _corrupt(f"lz4 frame is cut short after {len(data)} bytes", len(data))
+            return
+        stored = length & ~_LZ4_STORED
+        yield position + 4, stored, stored != length
+        position += 4 + stored + checksum_length
 
 
 def xxh32_short(data: Buffer) -> int:

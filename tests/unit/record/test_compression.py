@@ -169,10 +169,18 @@ def test_snappy_versions_in_the_wrong_byte_order_are_tolerated() -> None:
 
 def test_lz4_blocks_are_written_independent_of_each_other_and_read_linked_too() -> None:
     sample = SAMPLES["repetitive"]
-    assert compress(Codec.LZ4, sample)[4] & 0x20, "Java refuses linked blocks"
+    assert compress(Codec.LZ4, sample)[:7] == bytes.fromhex(JAVA[Codec.LZ4])[:7], "Java refuses linked blocks"
+    assert compress(Codec.LZ4, sample, 9)[4] & 0x20
     linked = bytes(cramjam.lz4.compress(sample))
     assert not linked[4] & 0x20
     assert inflated(Codec.LZ4, linked, len(sample)) == sample
+
+
+def test_lz4_with_a_wrong_checksum_of_its_header_is_refused_whoever_wrote_it() -> None:
+    for level in (1, 9):
+        packed = bytearray(compress(Codec.LZ4, SAMPLES["random"], level))
+        packed[6] ^= 1
+        assert "lz4 data is malformed" in error_of(Codec.LZ4, packed, 1 << 20).reason
 
 
 def test_lz4_of_magic_0_has_kafkas_wrong_checksum_both_ways() -> None:
