@@ -180,7 +180,7 @@ def test_lz4_with_a_wrong_checksum_of_its_header_is_refused_whoever_wrote_it() -
     for level in (1, 9):
         packed = bytearray(compress(Codec.LZ4, SAMPLES["random"], level))
         packed[6] ^= 1
-        assert "lz4 data is malformed" in error_of(Codec.LZ4, packed, 1 << 20).reason
+        assert "lz4 data is malformed" in error_of(Codec.LZ4, bytes(packed), 1 << 20).reason
 
 
 def test_lz4_of_magic_0_has_kafkas_wrong_checksum_both_ways() -> None:
