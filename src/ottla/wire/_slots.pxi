@@ -2,10 +2,11 @@
 
 from cpython.ref cimport PyObject
 
-cdef extern from "Python.h":
+cdef extern from "structmember.h":
     ctypedef struct PyMemberDef:
         Py_ssize_t offset
 
+cdef extern from "Python.h":
     ctypedef struct PyMemberDescrObject:
         PyMemberDef *d_member
 
