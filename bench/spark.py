@@ -1,7 +1,8 @@
 """`python -m bench.spark`: `format("ottla")` beside Spark's own connector for Kafka, on one broker, in one Spark.
 
 Rows a second out of topics and into them, and what a micro-batch costs that has next to nothing to do. Both take turns,
-round after round; what counts is the ratio within a round. Topics are filled by the official connector, so that batches
+round after round; what counts is the ratio within a round. On some lines a source in Python that reads nothing takes
+its turn too, which shows what Spark leaves to gain there. Topics are filled by the official connector, so that batches
 are those of the Java client. The jar of the official connector comes from Maven.
 """
 
@@ -13,6 +14,7 @@ import signal
 import statistics
 import sys
 import tempfile
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -29,10 +31,12 @@ from ottla.sync import Admin
 
 from .process import BrokerProcess, cpu_seconds_of_children
 from .spark_report import Comparison, Overhead, Report, Result, Spread, markdown, show
-from .spark_work import OFFICIAL, OURS, TINY_ROWS, Queries, new_session
+from .spark_work import FLOOR, OFFICIAL, OURS, TINY_ROWS, Queries, Topic, new_session
 
 LINES = ("count", "values", "columns", "parquet", "stream", "write")
 MICRO_BATCH_LINE = "micro-batches"
+FLOOR_LINES = ("columns", "stream")
+"""Lines where a source that reads nothing takes its turn, as it does in micro-batches to nowhere."""
 SIZES = (100, 1024)
 PARTITIONS = (1, 8, 100)
 COUNTS = {100: 1_000_000, 1024: 300_000}
@@ -79,15 +83,20 @@ class Bench:
         self._number = 0
 
     @contextmanager
-    def topic(self, partitions: int, rows: int = 0, size: int = 0) -> Iterator[str]:
-        """A topic with so many rows, which goes afterwards."""
+    def topic(self, partitions: int, rows: int = 0, size: int = 0) -> Iterator[Topic]:
+        """An empty topic for so many rows, which goes afterwards."""
         self._number += 1
         name = f"bench-{self._number}"
         self._admin.create_topics([NewTopic(name, num_partitions=partitions)])
-        if rows:
-            self.queries.write(OFFICIAL, name, rows, size)
-        yield name
+        yield Topic(name, partitions, rows, size)
         self._admin.delete_topics([name])
+
+    @contextmanager
+    def full_topic(self, partitions: int, rows: int, size: int) -> Iterator[Topic]:
+        """A topic with so many rows, which goes afterwards."""
+        with self.topic(partitions, rows, size) as topic:
+            self.queries.write(OFFICIAL, topic)
+            yield topic
 
     def cpu_seconds(self) -> tuple[dict[int, float], float]:
         """What Spark's processes and the broker have used: Java, and the Python that Java has started."""
@@ -104,48 +113,59 @@ class Turn:
     broker_cpu: float
 
 
-def take_turn(bench: Bench, line: str, connector: str, topic: str, rows: int, size: int) -> Turn:
+def take_turn(bench: Bench, line: str, connector: str, topic: Topic) -> Turn:
     """Run the query of a line."""
     spark_before, broker_before = bench.cpu_seconds()
-    seconds: float = getattr(bench.queries, line)(connector, topic, rows, size)
+    seconds: float = getattr(bench.queries, line)(connector, topic)
     spark_after, broker_after = bench.cpu_seconds()
     # Processes that ended meanwhile are left out, rather than counted as less than nothing.
     used = sum(found - spark_before.get(pid, 0.0) for pid, found in spark_after.items())
     return Turn(seconds, used, broker_after - broker_before)
 
 
-def compare(bench: Bench, line: str, topic: str, partitions: int, rows: int, size: int, rounds: int) -> Comparison:
-    """Both connectors in turn; the first round warms them up, and does not count."""
-    turns: dict[str, list[Turn]] = {OURS: [], OFFICIAL: []}
+def compare(bench: Bench, line: str, topic: Topic, rounds: int) -> Comparison:
+    """The connectors in turn; the first round warms them up, and does not count."""
+    has_floor = line in FLOOR_LINES
+    turns: dict[str, list[Turn]] = defaultdict(list)
     for number in range(rounds + 1):
-        for connector in in_turn(number):
+        for connector in in_turn(number, has_floor=has_floor):
             if line == "write":
-                with bench.topic(partitions) as target:
-                    turn = take_turn(bench, line, connector, target, rows, size)
+                with bench.topic(topic.partitions, topic.rows, topic.size) as target:
+                    turn = take_turn(bench, line, connector, target)
             else:
-                turn = take_turn(bench, line, connector, topic, rows, size)
+                turn = take_turn(bench, line, connector, topic)
             if number:
                 turns[connector].append(turn)
 
     def result(connector: str) -> Result:
         done = turns[connector]
         return Result(
-            rows / statistics.median(turn.seconds for turn in done),
-            statistics.median(turn.spark_cpu for turn in done) / rows * 1e6,
-            statistics.median(turn.broker_cpu for turn in done) / rows * 1e6,
+            topic.rows / statistics.median(turn.seconds for turn in done),
+            statistics.median(turn.spark_cpu for turn in done) / topic.rows * 1e6,
+            statistics.median(turn.broker_cpu for turn in done) / topic.rows * 1e6,
         )
 
     ratios = [theirs.seconds / ours.seconds for ours, theirs in zip(turns[OURS], turns[OFFICIAL], strict=True)]
-    return Comparison(line, size, partitions, rows, result(OURS), result(OFFICIAL), Spread.of(ratios))
+    return Comparison(
+        line,
+        topic.size,
+        topic.partitions,
+        topic.rows,
+        result(OURS),
+        result(OFFICIAL),
+        Spread.of(ratios),
+        result(FLOOR) if has_floor else None,
+    )
 
 
 def compare_micro_batches(bench: Bench, partitions: int, sink: str, rounds: int) -> Overhead:
     """The milliseconds of micro-batches that have a few rows, and the seconds that a query takes besides them."""
-    found: dict[str, list[float]] = {OURS: [], OFFICIAL: []}
-    besides: dict[str, list[float]] = {OURS: [], OFFICIAL: []}
-    with bench.topic(partitions, TINY_ROWS * (TINY_WARM_UP + TINY_BATCHES), 100) as topic:
+    has_floor = sink == "nowhere"
+    found: dict[str, list[float]] = defaultdict(list)
+    besides: dict[str, list[float]] = defaultdict(list)
+    with bench.full_topic(partitions, TINY_ROWS * (TINY_WARM_UP + TINY_BATCHES), 100) as topic:
         for number in range(rounds + 1):
-            for connector in in_turn(number):
+            for connector in in_turn(number, has_floor=has_floor):
                 with bench.topic(partitions) as target:
                     run = bench.queries.tiny_batches(connector, topic, target if sink == "topic" else None)
                 if number:
@@ -159,12 +179,18 @@ def compare_micro_batches(bench: Bench, partitions: int, sink: str, rounds: int)
         Spread.of([theirs / ours for ours, theirs in zip(found[OURS], found[OFFICIAL], strict=True)]),
         statistics.median(besides[OURS]),
         statistics.median(besides[OFFICIAL]),
+        statistics.median(found[FLOOR]) if has_floor else None,
     )
 
 
-def in_turn(number: int) -> tuple[str, str]:
-    """Who comes first changes from round to round."""
-    return (OURS, OFFICIAL) if number % 2 == 0 else (OFFICIAL, OURS)
+def in_turn(number: int, *, has_floor: bool) -> tuple[str, ...]:
+    """Who comes first changes from round to round.
+
+    >>> in_turn(0, has_floor=False), in_turn(1, has_floor=True)
+    (('ottla', 'kafka'), ('kafka', 'floor', 'ottla'))
+    """
+    connectors = (OURS, FLOOR, OFFICIAL) if has_floor else (OURS, OFFICIAL)
+    return connectors if number % 2 == 0 else connectors[::-1]
 
 
 def measure(bench: Bench, choice: Choice, report: Report, progress: Progress) -> None:
@@ -173,13 +199,13 @@ def measure(bench: Bench, choice: Choice, report: Report, progress: Progress) ->
     sinks = ("nowhere", "topic") if MICRO_BATCH_LINE in choice.lines else ()
     total = (len(lines) * len(choice.sizes) + len(sinks)) * len(choice.partitions)
     bar = progress.add_task("starting", total=total)
+    new_topic = bench.topic if lines == ["write"] else bench.full_topic
     for partitions in choice.partitions:
         for size in choice.sizes if lines else ():
-            rows = choice.rows(size, partitions)
-            with bench.topic(partitions, rows if lines != ["write"] else 0, size) as topic:
+            with new_topic(partitions, choice.rows(size, partitions), size) as topic:
                 for line in lines:
                     progress.update(bar, description=f"{line}, {size} B, {partitions} partitions")
-                    report.lines.append(compare(bench, line, topic, partitions, rows, size, choice.rounds))
+                    report.lines.append(compare(bench, line, topic, choice.rounds))
                     progress.print(str(report.lines[-1]))
                     progress.advance(bar)
         for sink in sinks:

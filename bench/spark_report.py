@@ -19,6 +19,7 @@ TITLES = {
 }
 FILE_WIDTH = 160
 """For tables that go into a file."""
+FLOOR_TITLE = "a source that reads nothing"
 SINKS = {"nowhere": "topic, thrown away", "topic": "topic to topic"}
 
 
@@ -63,6 +64,8 @@ class Comparison:
     ours: Result
     official: Result
     ratio: Spread
+    floor: Result | None = None
+    """Of a source that reads nothing, on lines where it takes its turn."""
 
     def __str__(self) -> str:
         return (
@@ -83,6 +86,8 @@ class Overhead:
     ratio: Spread
     ours_start_seconds: float
     official_start_seconds: float
+    floor_ms: float | None = None
+    """Of a source that reads nothing, where it takes its turn."""
 
     def __str__(self) -> str:
         return (
@@ -124,6 +129,7 @@ def sheets(report: Report) -> list[Sheet]:
                 f"{one.official.rows_per_second:,.0f}",
                 f"{one.ours.rows_per_second:,.0f}",
                 str(one.ratio),
+                f"{one.floor.rows_per_second:,.0f}" if one.floor else "",
                 f"{one.official.spark_cpu:.1f} + {one.official.broker_cpu:.1f}",
                 f"{one.ours.spark_cpu:.1f} + {one.ours.broker_cpu:.1f}",
             ]
@@ -133,6 +139,7 @@ def sheets(report: Report) -> list[Sheet]:
         ]
         cpu = "CPU s per million rows, Spark + broker"
         header = [f"values of {size} B", "partitions", "rows", "official, rows/s", "Ottla, rows/s", "ratio"]
+        header.append(f"{FLOOR_TITLE}, rows/s")
         found.append(Sheet(f"values of {size} B", [*header, f"official, {cpu}", "Ottla"], rows))
     if report.overheads:
         rows = [
@@ -142,6 +149,7 @@ def sheets(report: Report) -> list[Sheet]:
                 f"{one.official_ms:.0f} ms",
                 f"{one.ours_ms:.0f} ms",
                 str(one.ratio),
+                f"{one.floor_ms:.0f} ms" if one.floor_ms else "",
                 f"{one.official_start_seconds:.1f} s",
                 f"{one.ours_start_seconds:.1f} s",
             ]
@@ -149,7 +157,7 @@ def sheets(report: Report) -> list[Sheet]:
             for one in report.overheads
             if one.sink == sink
         ]
-        header = ["a micro-batch of 100 rows", "partitions", "official", "Ottla", "ratio"]
+        header = ["a micro-batch of 100 rows", "partitions", "official", "Ottla", "ratio", FLOOR_TITLE]
         found.append(Sheet("micro-batches", [*header, "official, start and end of a query", "Ottla"], rows))
     return found
 

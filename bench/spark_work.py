@@ -1,4 +1,4 @@
-"""What `bench.spark` has both connectors do, in one Spark: queries that read topics, and queries that write them."""
+"""What `bench.spark` has connectors do, in one Spark: queries that read topics, and queries that write them."""
 
 import itertools
 import os
@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 OURS = "ottla"
 OFFICIAL = "kafka"
-"""Formats. With its jar on the class path, `kafka` is the official connector."""
+FLOOR = "floor"
+"""Formats. With its jar on the class path, `kafka` is the official connector; `floor` is in `bench.spark_floor`."""
 
 CORES = 2
 MICRO_BATCHES = 4
@@ -30,8 +31,10 @@ TINY_ROWS = 100
 
 
 def new_session(folder: Path, jars: Sequence[str]) -> "SparkSession":
-    """A Spark with the jars of the official connector; Ottla's is found by itself."""
+    """A Spark with the jars of the official connector and the source that reads nothing; Ottla's is found by itself."""
     from pyspark.sql import SparkSession
+
+    from .spark_floor import FloorDataSource
 
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     session = (
@@ -50,7 +53,19 @@ def new_session(folder: Path, jars: Sequence[str]) -> "SparkSession":
         .getOrCreate()
     )
     session.sparkContext.setLogLevel("OFF")
+    session.dataSource.register(FloorDataSource)
     return session
+
+
+@dataclass(frozen=True)
+class Topic:
+    """A topic, and the rows that are in it or are written into it."""
+
+    name: str
+    partitions: int
+    rows: int
+    size: int
+    """Bytes of a value."""
 
 
 @dataclass(frozen=True)
@@ -74,79 +89,84 @@ class Queries:
 
     # From a topic.
 
-    def count(self, connector: str, topic: str, rows: int, size: int) -> float:
+    def count(self, connector: str, topic: Topic) -> float:
         """`count()`. Both fetch all records; the official connector then makes no columns, and ours makes all."""
         frame = self._read(connector, topic)
 
         def work() -> None:
-            _check(frame.count(), rows)
+            _check(frame.count(), topic.rows)
 
         return timed(work)
 
-    def values(self, connector: str, topic: str, rows: int, size: int) -> float:
+    def values(self, connector: str, topic: Topic) -> float:
         """`sum(length(value))`: the values are looked at, and no other column."""
         frame = self._read(connector, topic).selectExpr("sum(length(value))")
 
         def work() -> None:
-            _check(frame.collect()[0][0], rows * size)
+            _check(frame.collect()[0][0], topic.rows * topic.size)
 
         return timed(work)
 
-    def columns(self, connector: str, topic: str, rows: int, size: int) -> float:
+    def columns(self, connector: str, topic: Topic) -> float:
         """All columns of all rows, to Spark's sink that throws them away."""
         return timed(self._read(connector, topic).write.format("noop").mode("overwrite").save)
 
-    def parquet(self, connector: str, topic: str, rows: int, size: int) -> float:
+    def parquet(self, connector: str, topic: Topic) -> float:
         """All columns to Parquet files, as Spark writes them."""
         folder = self._folder / f"parquet-{next(self._numbers)}"
         frame = self._read(connector, topic)
         try:
             took = timed(lambda: frame.write.parquet(str(folder)))
-            _check(dataset.dataset(folder, format="parquet").count_rows(), rows)
+            _check(dataset.dataset(folder, format="parquet").count_rows(), topic.rows)
             return took
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def stream(self, connector: str, topic: str, rows: int, size: int) -> float:
+    def stream(self, connector: str, topic: Topic) -> float:
         """A streaming query over what there is, all columns to the sink that throws them away: its micro-batches."""
-        run = self._stream(connector, topic, -(-rows // MICRO_BATCHES), "noop")
-        _check(sum(rows for rows, _ in run.batches), rows)
+        run = self._stream(connector, topic, -(-topic.rows // MICRO_BATCHES), "noop")
+        _check(sum(rows for rows, _ in run.batches), topic.rows)
         return sum(took_ms for _, took_ms in run.batches) / 1000
 
     # Into a topic.
 
-    def write(self, connector: str, topic: str, rows: int, size: int) -> float:
+    def write(self, connector: str, topic: Topic) -> float:
         """A DataFrame with a key and a value, which Spark makes while it is written."""
-        frame = self._spark.range(rows).selectExpr(
-            "CAST(id AS STRING) AS key", f"CAST(rpad(CAST(id AS STRING), {size}, 'value ') AS BINARY) AS value"
+        frame = self._spark.range(topic.rows).selectExpr(
+            "CAST(id AS STRING) AS key", f"CAST(rpad(CAST(id AS STRING), {topic.size}, 'value ') AS BINARY) AS value"
         )
         before = self._records_in(topic)
-        took = timed(frame.write.format(connector).options(**self._servers, topic=topic).mode("append").save)
-        _check(self._records_in(topic) - before, rows)
+        took = timed(frame.write.format(connector).options(**self._servers, topic=topic.name).mode("append").save)
+        _check(self._records_in(topic) - before, topic.rows)
         return took
 
     # Micro-batches.
 
-    def tiny_batches(self, connector: str, topic: str, target: str | None) -> Run:
+    def tiny_batches(self, connector: str, topic: Topic, target: Topic | None) -> Run:
         """A streaming query with a few rows in each micro-batch, to nowhere or into a topic."""
         if target is None:
             return self._stream(connector, topic, TINY_ROWS, "noop")
-        return self._stream(connector, topic, TINY_ROWS, connector, {**self._servers, "topic": target})
+        return self._stream(connector, topic, TINY_ROWS, connector, {**self._servers, "topic": target.name})
 
-    def _records_in(self, topic: str) -> int:
+    def _records_in(self, topic: Topic) -> int:
         with Consumer(bootstrap_servers=self._servers["kafka.bootstrap.servers"]) as consumer:
-            places = [TopicPartition(topic, number) for number in consumer.partitions_for_topic(topic) or ()]
+            places = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
             return sum(consumer.end_offsets(places).values())
 
-    def _read(self, connector: str, topic: str) -> "DataFrame":
-        return self._spark.read.format(connector).options(**self._servers, subscribe=topic).load()
+    def _options(self, connector: str, topic: Topic) -> dict[str, str]:
+        if connector == FLOOR:
+            return {"partitions": str(topic.partitions), "rows": str(topic.rows), "valueBytes": str(topic.size)}
+        return {**self._servers, "subscribe": topic.name}
+
+    def _read(self, connector: str, topic: Topic) -> "DataFrame":
+        return self._spark.read.format(connector).options(**self._options(connector, topic)).load()
 
     def _stream(
-        self, connector: str, topic: str, batch_rows: int, sink: str, sink_options: Mapping[str, str] | None = None
+        self, connector: str, topic: Topic, batch_rows: int, sink: str, sink_options: Mapping[str, str] | None = None
     ) -> Run:
-        options = {**self._servers, "startingOffsets": "earliest", "maxOffsetsPerTrigger": str(batch_rows)}
+        limits = {"startingOffsets": "earliest", "maxOffsetsPerTrigger": str(batch_rows)}
         checkpoint = self._folder / f"checkpoint-{next(self._numbers)}"
-        rows = self._spark.readStream.format(connector).options(**options, subscribe=topic).load()
+        rows = self._spark.readStream.format(connector).options(**self._options(connector, topic), **limits).load()
         writer = rows.writeStream.format(sink).options(**(sink_options or {}), checkpointLocation=str(checkpoint))
         writer = writer.trigger(availableNow=True)
         started = time.perf_counter()

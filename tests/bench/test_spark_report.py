@@ -5,17 +5,19 @@ from bench.spark_report import Comparison, Overhead, Report, Result, Spread, mar
 
 OURS = Result(rows_per_second=1_000_000, spark_cpu=1.5, broker_cpu=0.2)
 OFFICIAL = Result(rows_per_second=400_000, spark_cpu=5.0, broker_cpu=0.4)
+FLOOR = Result(rows_per_second=1_250_000, spark_cpu=1.2, broker_cpu=0.0)
 
 
 def report() -> Report:
     lines = [
-        Comparison(line, size, partitions, 1000 * partitions, OURS, OFFICIAL, Spread(2.5, 2.4, 2.6))
+        Comparison(line, size, partitions, 1000 * partitions, OURS, OFFICIAL, Spread(2.5, 2.4, 2.6), floor)
         for partitions in (1, 100)
         for size in (100, 1024)
-        for line in ("stream", "count")
+        for line, floor in (("stream", FLOOR), ("count", None))
     ]
     overheads = [
-        Overhead("nowhere", partitions, 184.0, 134.0, Spread(0.73, 0.7, 0.75), 3.1, 0.6) for partitions in (1, 8)
+        Overhead(sink, 1, 184.0, 134.0, Spread(0.73, 0.7, 0.75), 3.1, 0.6, floor_ms)
+        for sink, floor_ms in (("nowhere", 121.0), ("topic", None))
     ]
     return Report({"cores": "2", "Spark": "4.3.0"}, lines, overheads)
 
@@ -28,15 +30,23 @@ def test_each_line_is_in_the_table_of_its_size_with_its_rows_and_what_it_cost() 
         ["streaming, thrown away", "1", "1,000"],
         ["streaming, thrown away", "100", "100,000"],
     ]
-    assert small.rows[0][3:] == ["400,000", "1,000,000", "2.50 (2.40-2.60)", "5.0 + 0.4", "1.5 + 0.2"]
+    assert small.rows[0][3:] == ["400,000", "1,000,000", "2.50 (2.40-2.60)", "", "5.0 + 0.4", "1.5 + 0.2"]
     assert large.title == "values of 1024 B"
+
+
+def test_what_a_source_that_reads_nothing_does_stands_beside_the_lines_where_it_takes_its_turn() -> None:
+    small, _, overheads = sheets(report())
+    column = small.header.index("a source that reads nothing, rows/s")
+    assert [row[column] for row in small.rows] == ["", "", "1,250,000", "1,250,000"]
+    column = overheads.header.index("a source that reads nothing")
+    assert [row[column] for row in overheads.rows] == ["121 ms", ""]
 
 
 def test_what_a_micro_batch_costs_stands_beside_the_rates() -> None:
     *_, overheads = sheets(report())
     assert overheads.rows == [
-        ["topic, thrown away", partitions, "134 ms", "184 ms", "0.73 (0.70-0.75)", "0.6 s", "3.1 s"]
-        for partitions in ("1", "8")
+        [title, "1", "134 ms", "184 ms", "0.73 (0.70-0.75)", floor, "0.6 s", "3.1 s"]
+        for title, floor in (("topic, thrown away", "121 ms"), ("topic to topic", ""))
     ]
 
 
