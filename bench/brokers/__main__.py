@@ -72,7 +72,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.brokers", description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--list", action="store_true", help="show what the lines are called, and do nothing")
     parser.add_argument("--only", nargs="+", metavar="LINE", help="these lines alone, by name, beginning or pattern")
-    parser.add_argument("--peers", nargs="+", metavar="NAME", help="these peers alone: kafka4, kafka3, mock, kfake")
+    parser.add_argument(
+        "--peers", nargs="+", metavar="NAME", help="these peers alone: kafka4, kafka3, mock, kfake, nisshi"
+    )
     parser.add_argument("--rounds", type=int, help=f"how often everybody takes a turn ({FULL_ROUNDS})")
     parser.add_argument("--scale", type=float, help="by how much less there is to do, such as 0.1")
     parser.add_argument("--quick", action="store_true", help="a minute: few lines, Kafka 4 alone, and what got worse")

@@ -44,7 +44,7 @@ class Client(Line):
     def run(self, server: Server, scale: float) -> Values:
         """Its own clock counts; the processor time is that of the whole run."""
         load = self._load
-        count = max(1_000, int(COUNTS[load.value_size] * scale))
+        count = max(1_000, int(COUNTS[load.value_size] * scale * server.share))
         topic = server.new_topic(load.partitions)
         if self._task == "consume":
             share = count / load.records(1.0)

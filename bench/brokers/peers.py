@@ -1,10 +1,13 @@
-"""Who takes part: Ottla, Apache Kafka of two generations, librdkafka's mock cluster, franz-go's kfake.
+"""Who takes part: Ottla, Apache Kafka of two generations, librdkafka's mock cluster, franz-go's kfake, Nisshi.
 
-Nobody syncs appends to the disk, which is the default of Ottla and of Kafka, and is said to both once more. Ottla and
-Kafka remove deleted topics at once, so that the disk holds one topic at a time and none has to be written.
+Nobody syncs appends to the disk, which is the default of Ottla and of Kafka, and is said to both once more; Nisshi's
+SQLite syncs now and then, which nothing turns off. Ottla and Kafka remove deleted topics at once, so that the disk
+holds one topic at a time and none has to be written.
 """
 
 import hashlib
+import os
+import re
 import shutil
 import subprocess
 import sys
@@ -40,6 +43,12 @@ KAFKA_OPTIONS = (
 )
 """The heap and the options that kafka-server-start.sh gives where nobody says otherwise; of its logs only warnings."""
 
+NISSHI = "0.8.1"
+NISSHI_FEATURES = "dynostore,libsql"
+NISSHI_RUST = (1, 96)
+"""The oldest compiler that it can be built with."""
+TOOLCHAINS: tuple[list[str], ...] = ([], ["+nightly"])
+"""What is said to rustc and cargo, in the order in which they are asked for their age."""
 KFAKE_SOURCE = Path(__file__).parent / "kfake"
 
 
@@ -163,16 +172,18 @@ class Kfake(Server):
     title = "kfake"
     starts_again = False
 
-    def prepare(self) -> None:
-        """Build it, once for all runs."""
-        self._program()
+    @classmethod
+    def build(cls) -> None:
+        """A small program around the package."""
+        cls._program()
 
     def command(self) -> list[str]:
-        """A small program around the package."""
+        """With its data in a folder."""
         (self.folder / "data").mkdir(exist_ok=True)
         return [str(self._program()), "-port", str(self.port), "-data", str(self.folder / "data")]
 
-    def _program(self) -> Path:
+    @staticmethod
+    def _program() -> Path:
         def build(directory: Path) -> None:
             directory.mkdir()
             command = ["go", "build", "-o", str(directory / "kfake"), "."]
@@ -180,6 +191,36 @@ class Kfake(Server):
 
         sources = b"".join(path.read_bytes() for path in sorted(KFAKE_SOURCE.iterdir()))
         return download(f"kfake-{hashlib.sha256(sources).hexdigest()[:8]}", build) / "kfake"
+
+
+class Nisshi(Server):
+    """A broker in Rust that leaves storage to others: here to SQLite, with a row for each record.
+
+    Its storage in memory is much faster, but forgets everything with its process.
+    """
+
+    title = f"Nisshi {NISSHI}"
+    # Rows become batches of its own making when they are read, and the first partition may fill the whole reply.
+    keeps_batches = False
+    share = 0.05
+
+    @classmethod
+    def build(cls) -> None:
+        """From crates.io, over 500 crates: a quarter of an hour on two cores."""
+        cls._program()
+
+    def command(self) -> list[str]:
+        """With nothing said but where it listens and where its records go."""
+        (self.folder / "data").mkdir(exist_ok=True)
+        url = f"tcp://{self.bootstrap}"
+        where = ["--listener-url", url, "--advertised-listener-url", url]
+        # The third slash does not belong to the path, which would be relative without its own.
+        storage = f"sqlite:///{self.folder.absolute() / 'data' / 'nisshi.db'}"
+        return [str(self._program()), "broker", *where, "--storage-engine", storage, "--silent"]
+
+    @staticmethod
+    def _program() -> Path:
+        return download(f"nisshi-{NISSHI}", _install_nisshi) / "bin" / "nisshi"
 
 
 def at_hand() -> list[type[Server]]:
@@ -190,4 +231,44 @@ def at_hand() -> list[type[Server]]:
     found.append(Mock)
     if shutil.which("go"):
         found.append(Kfake)
+    if nisshi_toolchain() is not None:
+        found.append(Nisshi)
     return found
+
+
+def nisshi_toolchain() -> list[str] | None:
+    """What to say to cargo so that it takes a compiler that is new enough for Nisshi; None if there is none."""
+    if not shutil.which("cargo") or not shutil.which("rustc"):
+        return None
+    # Asked for a toolchain that is not there, some would fetch it.
+    environment = {**os.environ, "RUSTUP_AUTO_INSTALL": "0"}
+    for toolchain in TOOLCHAINS:
+        command = ["rustc", *toolchain, "--version"]
+        asked = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+        if not asked.returncode and rust_version(asked.stdout) >= NISSHI_RUST:
+            return toolchain
+    return None
+
+
+def rust_version(told: str) -> tuple[int, ...]:
+    """What rustc says of its version, up to the minor one.
+
+    >>> rust_version("rustc 1.97.0-nightly (e50aa6fba 2026-05-19)")
+    (1, 97)
+    """
+    found = re.match(r"rustc (\d+)\.(\d+)", told)
+    return tuple(map(int, found.groups())) if found else ()
+
+
+def _install_nisshi(directory: Path) -> None:
+    toolchain = nisshi_toolchain()
+    if toolchain is None:
+        raise RuntimeError(f"Nisshi {NISSHI} needs Rust {'.'.join(map(str, NISSHI_RUST))}")
+    target = directory / "target"
+    what = ["nisshi", "--version", NISSHI, "--locked", "--no-default-features", "--features", NISSHI_FEATURES]
+    where = ["--root", str(directory), "--target-dir", str(target)]
+    done = subprocess.run(["cargo", *toolchain, "install", *what, *where], capture_output=True, text=True, check=False)
+    if done.returncode:
+        errors = [line for line in done.stderr.splitlines() if line.startswith("error")]
+        raise RuntimeError("; ".join(errors) or f"cargo ended with status {done.returncode}")
+    shutil.rmtree(target, ignore_errors=True)

@@ -53,6 +53,16 @@ class Arena:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
+    def build(self) -> None:
+        """Have everybody built; who cannot be is told at the end, and the others go on."""
+        for kind in tuple(self.kinds):
+            self._tell(f"building what is not built yet: {kind.title}")
+            try:
+                kind.build()
+            except FAILURES as error:
+                self.kinds.remove(kind)
+                self.failures.append(f"{kind.title} takes no part, for it could not be built: {_reason(error)}")
+
     def results(self, line: Line, rounds: int, scale: float) -> list[Result]:
         """All contenders on one line. A first round warms everybody up and does not count."""
         kinds = [kind for kind in self.kinds if line.suits(kind)]
@@ -85,8 +95,7 @@ class Arena:
             return work()
         except FAILURES as error:
             self._drop(kind)
-            reason = (str(error).strip() or repr(error)).splitlines()[-1]
-            self.failures.append(f"{line.title}: {kind.title}: {reason}")
+            self.failures.append(f"{line.title}: {kind.title}: {_reason(error)}")
             return {}
 
     def _limit(self, line: Line, mode: Mode, scale: float) -> Values:
@@ -149,6 +158,7 @@ def compare(
             machine = {**this_machine(), "duration": duration}
             return Report(machine, rounds, scale, peer, list(results), list(arena.failures))
 
+        arena.build()
         for line in lines:
             results += arena.results(line, rounds, scale)
             save(report())
@@ -168,6 +178,10 @@ def this_machine() -> dict[str, str]:
         Ottla.title: version("ottla"),
         "confluent-kafka": version("confluent-kafka"),
     }
+
+
+def _reason(error: Exception) -> str:
+    return (str(error).strip() or repr(error)).splitlines()[-1]
 
 
 def _column(found: Mapping[str, Sequence[Values]], figure: str) -> dict[str, list[float | None]]:

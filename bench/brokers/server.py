@@ -41,6 +41,10 @@ class Server(ABC):
     most_partitions: ClassVar[int] = 1_000
     serves_java: ClassVar[bool] = True
     """Whether Kafka's own clients get on with it."""
+    keeps_batches: ClassVar[bool] = True
+    """Whether a fetch gives the batches that were produced, byte for byte, and as many as it was asked for."""
+    share: ClassVar[float] = 1.0
+    """How much of a load it gets where the figure is a rate, so that slow ones take as long over a run as others."""
 
     def __init__(self, folder: Path) -> None:
         folder.mkdir(parents=True)
@@ -49,6 +53,10 @@ class Server(ABC):
         self.port = self._reserved.number
         self._process: subprocess.Popen[bytes] | None = None
         self._topics = 0
+
+    @classmethod  # noqa: B027
+    def build(cls) -> None:
+        """What has to be done once for all runs, however long it takes; RuntimeError if it cannot be."""
 
     @abstractmethod
     def command(self) -> list[str]:

@@ -110,7 +110,7 @@ class Produce(Line):
 
     def run(self, server: Server, scale: float) -> Values:
         """A first request whose reply is looked into, some more, and then those that count."""
-        load = self._load
+        load, scale = self._load, scale * server.share
         topic = server.new_topic(load.partitions)
         requests = load.produce_frames(topic, self._acks)
         count = load.produce_count(scale)
@@ -150,12 +150,12 @@ class Consume(Line):
         self.name = f"consume/{load.name}" if readers == 1 else f"fan-out/{load.name}"
 
     def suits(self, kind: type[Server]) -> bool:
-        """All who keep what they get."""
-        return kind.keeps_records and self._load.partitions <= kind.most_partitions
+        """All who keep what they get, as they got it."""
+        return kind.keeps_records and kind.keeps_batches and self._load.partitions <= kind.most_partitions
 
     def run(self, server: Server, scale: float) -> Values:
         """Fill a topic, look into a first reply, and read."""
-        load, scale = self._load, scale / self._readers
+        load, scale = self._load, scale * server.share / self._readers
         topic = server.new_topic(load.partitions)
         fill(server, load, topic, scale)
         requests = load.fetch_frames(topic, scale)

@@ -102,6 +102,10 @@ class Crash(Fresh):
     limit_modes = (Mode.CHECK,)
     most_rounds = 2
 
+    def suits(self, kind: type[Server]) -> bool:
+        """Those who write so much within a minute."""
+        return super().suits(kind) and kind.share == 1.0
+
     def run(self, server: Server, scale: float) -> Values:
         """Nothing was synced on purpose: a broker may have to look through all of it."""
         server.prepare()

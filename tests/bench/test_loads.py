@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from bench.brokers import catalog, clients, report, results
+from bench.brokers import catalog, clients, peers, report, results
 from bench.brokers.clients import EndToEnd, Librdkafka
 from bench.brokers.line import Line, percentiles
 from bench.brokers.peers import Ottla
@@ -49,7 +49,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plain]:
         yield found
 
 
-@pytest.mark.parametrize("module", [catalog, clients, report, results])
+@pytest.mark.parametrize("module", [catalog, clients, peers, report, results])
 def test_examples_in_the_documentation_hold(module: object) -> None:
     failed, tried = doctest.testmod(module)  # type: ignore[arg-type]
     assert tried
@@ -143,3 +143,19 @@ def test_a_failure_is_told_and_the_next_line_is_measured(tmp_path: Path) -> None
     assert f"{measured.title}: Ottla" in told
     assert [len(each.results) for each in saved] == [2, 4]
     assert list(tmp_path.iterdir()) == []
+
+
+class Unbuilt(Ottla):
+    """A contender whose compiler has its reasons."""
+
+    title = "Unbuilt"
+
+    @classmethod
+    def build(cls) -> None:
+        raise RuntimeError("error: no such crate")
+
+
+def test_who_cannot_be_built_takes_no_part_and_the_others_do(tmp_path: Path) -> None:
+    found = compare([Flood("Metadata", 1)], [Ottla, Unbuilt], tmp_path, 1, SCALE, str, lambda report: None)
+    assert found.failures == ["Unbuilt takes no part, for it could not be built: error: no such crate"]
+    assert [list(result.values) for result in found.results] == [["Ottla"], ["Ottla"]]

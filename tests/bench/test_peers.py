@@ -3,11 +3,12 @@
 from pathlib import Path
 
 import pytest
-from bench.brokers.clients import PerfTool
-from bench.brokers.peers import Kafka4, Mock, Ottla
+from bench.brokers.clients import Librdkafka, PerfTool
+from bench.brokers.peers import Kafka4, Mock, Nisshi, Ottla
 from bench.brokers.raw import call, connected
 from bench.brokers.small import Acknowledgement, one_record
 from bench.brokers.throughput import Consume, Load, Produce, first_produced
+from bench.brokers.whole import Crash, Memory
 
 from ottla.record.compression import Codec
 from tests.java.program import skip_without_maven
@@ -22,6 +23,15 @@ def test_the_mock_cluster_takes_part_where_nothing_old_is_read(tmp_path: Path) -
     with Mock(tmp_path / "mock") as mock:
         assert Produce(Load(100), acks=1).run(mock, SCALE)["rate"] > 0
         assert Acknowledgement().run(mock, SCALE)["p50"] > 0
+
+
+def test_nisshi_takes_part_where_batches_may_change_and_gigabytes_are_not_written_first() -> None:
+    assert Produce(Load(100, partitions=100), acks=1).suits(Nisshi)
+    assert Librdkafka("consume", Load(100)).suits(Nisshi)
+    assert Memory().suits(Nisshi)
+    assert not Consume(Load(100)).suits(Nisshi)
+    assert not Crash().suits(Nisshi)
+    assert Crash().suits(Ottla)
 
 
 @pytest.mark.maven
