@@ -26,6 +26,7 @@ from .client_work import LIBRARIES
 from .floor import Floor
 from .loopback import loopback_bytes_per_second
 from .process import BrokerProcess
+from .timing import Ratio
 
 PARTITIONS = 4
 SIZES = (100, 1024)
@@ -35,6 +36,8 @@ SLOW = {"kafka_python": 10, "aiokafka": 3}
 ARROW_TIMES = {100: 6, 1024: 4}
 """By how much more the columns get to do, for they would be done before the clock has ticked much."""
 LATENCIES = 2_000
+LATENCY_ROUNDS = 4
+"""So many rounds of single sends for each round of the rest: they are short, and their tails restless."""
 TIMEOUT_S = 600
 
 OBJECT_TASKS = ("produce", "consume")
@@ -65,6 +68,9 @@ class Latency:
     contender: str
     p50_us: float
     p99_us: float
+    p50_ratio: Ratio
+    """Within rounds, to what confluent-kafka took: less than 1 is faster."""
+    p99_ratio: Ratio
 
 
 class Bench:
@@ -157,6 +163,7 @@ def measure_latencies(bench: Bench, rounds: int, progress: Progress) -> list[Lat
     """One record at a time, waited for."""
     contenders = [(library, library, "uvloop") for library in LIBRARIES]
     contenders += [(f"{library}, asyncio's loop", library, "asyncio") for library in ("ottla", "aiokafka")]
+    rounds *= LATENCY_ROUNDS
     found: dict[str, list[list[float]]] = {name: [] for name, _, _ in contenders}
     bar = progress.add_task("latency", total=rounds * len(contenders))
     topic = bench.new_topic()
@@ -165,10 +172,23 @@ def measure_latencies(bench: Bench, rounds: int, progress: Progress) -> list[Lat
             found[name].append(sorted(bench.work(library, "latency", topic, LATENCIES, 100, loop)))
             progress.advance(bar)
 
-    def percentile(runs: list[list[float]], share: float) -> float:
-        return statistics.median(run[int(len(run) * share)] for run in runs) * 1e6
+    def percentiles(name: str, share: float) -> list[float]:
+        return [run[int(len(run) * share)] * 1e6 for run in found[name]]
 
-    return [Latency(library, percentile(runs, 0.5), percentile(runs, 0.99)) for library, runs in found.items()]
+    def ratio(name: str, share: float) -> Ratio:
+        pairs = zip(percentiles(name, share), percentiles("confluent", share), strict=True)
+        return Ratio.of([ours / theirs for ours, theirs in pairs])
+
+    return [
+        Latency(
+            name,
+            statistics.median(percentiles(name, 0.5)),
+            statistics.median(percentiles(name, 0.99)),
+            ratio(name, 0.5),
+            ratio(name, 0.99),
+        )
+        for name in found
+    ]
 
 
 def show_floor(rounds: int, scale: float) -> None:
@@ -201,10 +221,12 @@ def show(rates: list[Rate], latencies: list[Latency]) -> None:
         console.print(table)
     if not latencies:
         return
-    table = Table("client", "p50", "p99", title="a single send, acknowledged", min_width=60)
+    ratio = "to confluent-kafka, middle half"
+    table = Table("client", "p50", ratio, "p99", ratio, title="a single send, acknowledged", min_width=60)
     for latency in latencies:
         name = latency.contender.replace("confluent", "confluent-kafka").replace("kafka_", "kafka-")
-        table.add_row(name, f"{latency.p50_us:.0f} us", f"{latency.p99_us:.0f} us")
+        p50, p99 = f"{latency.p50_us:.0f} us", f"{latency.p99_us:.0f} us"
+        table.add_row(name, p50, str(latency.p50_ratio), p99, str(latency.p99_ratio))
     console.print(table)
 
 

@@ -7,8 +7,8 @@ import gc
 import os
 import statistics
 import time
-from collections.abc import Callable, Mapping
-from typing import NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Self
 
 Work = Callable[[], object]
 
@@ -19,6 +19,19 @@ class Ratio(NamedTuple):
     median: float
     low: float
     high: float
+
+    @classmethod
+    def of(cls, found: Sequence[float]) -> Self:
+        """Of the ratios within rounds; one round has no spread.
+
+        >>> str(Ratio.of([2.0, 1.0, 1.2, 1.1, 1.3]))
+        '1.20 (1.05-1.65)'
+        """
+        low, median, high = statistics.quantiles(found, n=4) if len(found) > 1 else [found[0]] * 3
+        return cls(median, low, high)
+
+    def __str__(self) -> str:
+        return f"{self.median:.2f} ({self.low:.2f}-{self.high:.2f})"
 
 
 class Line(NamedTuple):
@@ -49,15 +62,10 @@ def compare(title: str, contenders: Mapping[str, Work], *, rounds: int, round_se
         title,
         {name: statistics.median(found) for name, found in times.items()},
         {
-            name: _ratio([theirs / mine for theirs, mine in zip(found, ours, strict=True)])
+            name: Ratio.of([theirs / mine for theirs, mine in zip(found, ours, strict=True)])
             for name, found in times.items()
         },
     )
-
-
-def _ratio(found: list[float]) -> Ratio:
-    low, median, high = statistics.quantiles(found, n=4)
-    return Ratio(median, low, high)
 
 
 def _calls_per(seconds: float, work: Work) -> int:
