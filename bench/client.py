@@ -43,7 +43,11 @@ TIMEOUT_S = 600
 OBJECT_TASKS = ("produce", "consume")
 ARROW_TASKS = {
     "produce": {"ottla, Arrow": "send_arrow"},
-    "consume": {"ottla, Arrow": "read_arrow", "ottla, one Arrow table": "read_table"},
+    "consume": {
+        "ottla, Arrow": "read_arrow",
+        "ottla, Arrow, zero_copy": "read_views",
+        "ottla, one Arrow table": "read_table",
+    },
 }
 """Records are dropped once they were looked at, as all others do it; the table has all of them in memory at the end."""
 

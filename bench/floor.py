@@ -26,7 +26,8 @@ from . import client_work
 from .process import BrokerProcess
 
 PIECE_BYTES = 4 * 1024 * 1024
-TASKS = {"receive": "recv_into", "check": "recv_into, CRC-32C, one copy", "read_arrow": "Ottla, `read_arrow`"}
+OURS = {"read_arrow": "Ottla, `read_arrow`", "read_views": "Ottla, `read_arrow(zero_copy=True)`"}
+TASKS = {"receive": "recv_into", "check": "recv_into, CRC-32C, one copy", **OURS}
 AIM_TIMES, AIM_SHARE = 10, 0.6
 """What columns aim at: so many times confluent-kafka's rate, or this share of what loopback carries."""
 
@@ -72,11 +73,12 @@ def receive(port: int, total_bytes: int, *, check: bool) -> None:
 def main() -> None:
     """Do the task that the arguments name; print what it took as JSON."""
     task, *arguments = sys.argv[2:]
-    if task == "read_arrow":
+    if task in OURS:
+        work = getattr(client_work, f"ottla_{task}")
         address, topic, count, size = arguments
         # Codecs are made on first use, and memory is found.
-        client_work.ottla_read_arrow(address, topic, 1, int(size))
-        cost = measured(client_work.ottla_read_arrow, address, topic, int(count), int(size))
+        work(address, topic, 1, int(size))
+        cost = measured(work, address, topic, int(count), int(size))
     else:
         port, total_bytes = map(int, arguments)
         cost = measured(lambda: receive(port, total_bytes, check=task == "check"))
@@ -107,7 +109,7 @@ class Floor:
         self._paths = [str(path) for path in sorted(folder.glob(f"{topic}-*/*.log"))]
         self._total_bytes = sum(Path(path).stat().st_size for path in self._paths)
         self.costs: dict[str, list[Cost]] = {task: [] for task in TASKS}
-        self.broker_seconds: list[float] = []
+        self.broker_seconds: dict[str, list[float]] = {task: [] for task in OURS}
         self.confluent_seconds: list[float] = []
 
     def run(self, rounds: int) -> None:
@@ -117,16 +119,16 @@ class Floor:
         sender.start()
         try:
             port = ours.recv()
+            arguments = [f"127.0.0.1:{self._broker.port}", self._topic, str(self._count), str(self._size)]
             for _ in range(rounds):
                 for task in TASKS:
-                    if task == "read_arrow":
+                    if task in OURS:
                         before = self._broker.cpu_seconds
-                        arguments = [f"127.0.0.1:{self._broker.port}", self._topic, str(self._count), str(self._size)]
                         self.costs[task].append(Cost(*_child("bench.floor", task, *arguments)))
-                        self.broker_seconds.append(self._broker.cpu_seconds - before)
-                        self.confluent_seconds += _child("bench.client_work", "confluent", "consume", *arguments)
+                        self.broker_seconds[task].append(self._broker.cpu_seconds - before)
                     else:
                         self.costs[task].append(Cost(*_child("bench.floor", task, str(port), str(self._total_bytes))))
+                self.confluent_seconds += _child("bench.client_work", "confluent", "consume", *arguments)
         finally:
             sender.terminate()
             sender.join()
@@ -135,21 +137,21 @@ class Floor:
         """Tables for people: medians."""
         count, gigabytes = self._count, self._count * self._size / 1e9
         table = Table(
-            "", "user", "system", "ns a record", "s a GB", title=f"{self._size} B, processor time", min_width=60
+            *("", "user", "system", "ns a record", "s a GB", "the broker, ns", "on the clock, ns"),
+            title=f"{self._size} B, processor time",
+            min_width=60,
         )
-
-        def add(name: str, user: float, system: float, processor: float) -> None:
-            nanoseconds = [f"{seconds / count * 1e9:.0f}" for seconds in (user, system, processor)]
-            table.add_row(name, *nanoseconds, f"{processor / gigabytes:.2f}")
-
         for task, name in TASKS.items():
             costs = sorted(self.costs[task], key=lambda cost: cost.processor)
             middle = costs[len(costs) // 2]
-            add(name, middle.user, middle.system, middle.processor)
+            seconds = [middle.user, middle.system, middle.processor]
+            brokers = statistics.median(self.broker_seconds[task]) if task in OURS else None
+            user, system, processor, broker, wall = (
+                "" if found is None else f"{found / count * 1e9:.0f}" for found in (*seconds, brokers, middle.wall)
+            )
+            table.add_row(name, user, system, processor, f"{middle.processor / gigabytes:.2f}", broker, wall)
         console = Console()
         console.print(table)
-        broker_ns = statistics.median(self.broker_seconds) / count * 1e9
-        console.print(f"the broker meanwhile: {broker_ns:.0f} ns a record")
         confluent = count / statistics.median(self.confluent_seconds)
         for aim, rate in (
             (f"{AIM_TIMES} times confluent-kafka", AIM_TIMES * confluent),

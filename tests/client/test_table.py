@@ -5,11 +5,12 @@ import random
 from datetime import UTC, datetime
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import TopicPartition as TheirPartition
 
-from ottla import Consumer, TopicPartition, read_table
+from ottla import Consumer, Producer, TopicPartition, read_table
 from ottla.client.cluster import Cluster
 from ottla.client.errors import OffsetOutOfRangeError, RequestTimedOutError, UnknownTopicOrPartitionError
 from ottla.client.options import ClientOptions
@@ -64,6 +65,23 @@ def test_a_table_has_all_that_the_records_have(broker: Broker, topic: str) -> No
         }
     ]
     assert table["value"].to_pylist() == [b"v%d" % number for number in range(10)] * 2
+
+
+def test_values_need_not_be_copied_and_can_be_sent_again(broker: Broker, new_topic: NewTopicFunction) -> None:
+    topic = new_topic()
+    values = [b"%d" % number * 50 for number in range(100)]
+    write(broker, topic, values)
+    table = table_of(broker, topic, zero_copy=True)
+    assert table["value"].type == pa.binary_view()
+    assert table["value"].to_pylist() == values
+    assert table.drop_columns("value") == table_of(broker, topic).drop_columns("value")
+
+    async def send_again() -> None:
+        async with Producer(bootstrap_servers=broker.bootstrap_servers) as producer:
+            await (await producer.send_arrow(table.select(["value"]), topic))
+
+    asyncio.run(asyncio.wait_for(send_again(), 60))
+    assert table_of(broker, topic, columns=["value"])["value"].to_pylist() == values * 2
 
 
 def test_start_and_end_are_offsets_times_or_ends(broker: Broker, topic: str) -> None:

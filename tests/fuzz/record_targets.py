@@ -153,13 +153,14 @@ def _both_kernels(data: bytes) -> None:
 
     def end(kernel: Any) -> object:
         count, section = data[0] if data else 0, data[1:]
-        columns = kernel.Columns()
+        columns, views = kernel.Columns(), kernel.Columns(views=True)
         columns.extend(section, count, 0, 0)
+        views.extend(section, count, 0, 0)
         found = [
             (item.offset, item.timestamp, item.key, item.value, item.headers)
             for item in kernel.read(section, count, 0, 0)
         ]
-        return kernel.scan(section, count, True), found, columns.finish()
+        return kernel.scan(section, count, True), found, columns.finish(), views.finish()
 
     agree(partial(end, kernels[0]), partial(end, kernels[1]))
 
@@ -168,10 +169,10 @@ def _gather(data: bytes) -> None:
     kernels = [importlib.import_module("ottla.record._kernels"), _twin] if COMPILED else [_twin, _twin]
 
     def end(kernel: Any) -> object:
-        columns = kernel.Columns()
+        columns, views = kernel.Columns(), kernel.Columns(views=True)
         # Without checksums, so that what was changed is looked into.
-        passed = columns.extend_batches(data, 0, len(data), len(data), CODEC_MASK, 0)
-        return passed, columns.finish()
+        passed = [each.extend_batches(data, 0, len(data), len(data), CODEC_MASK, 0) for each in (columns, views)]
+        return passed, columns.finish(), views.finish()
 
     agree(partial(end, kernels[0]), partial(end, kernels[1]))
 

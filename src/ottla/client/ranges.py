@@ -41,6 +41,7 @@ class RangeReader:
         ranges: Mapping[TopicPartition, tuple[int, int]],
         *,
         columns: Sequence[str] | None = None,
+        zero_copy: bool = False,
         read_committed: bool = False,
         check_crcs: bool = True,
         buffer_memory: int = BUFFER_BYTES,
@@ -52,7 +53,7 @@ class RangeReader:
         # A reply that is lost takes one request timeout.
         self._timeout_ms = 2 * cluster.request_timeout_ms if timeout_ms is None else timeout_ms
         self._ranges = {TopicPartition(*place): bounds for place, bounds in ranges.items()}
-        self._decoder = ArrowDecoder(columns, check_crcs=check_crcs)
+        self._decoder = ArrowDecoder(columns, zero_copy=zero_copy, check_crcs=check_crcs)
         self._options = FetchOptions(
             max_partition_fetch_bytes=max_partition_fetch_bytes,
             fetch_max_bytes=fetch_max_bytes,

@@ -32,6 +32,7 @@ async def read_table(
     bootstrap_servers: BootstrapServers = "localhost:9092",
     partitions: Iterable[int] | None = None,
     columns: Sequence[str] | None = None,
+    zero_copy: bool = False,
     isolation_level: IsolationLevel = "read_uncommitted",
     check_crcs: bool = True,
     client_id: str = "ottla",
@@ -50,7 +51,8 @@ async def read_table(
     a timezone, which stands for the first record at or after it. An end that is not reached yet stands for the end as
     it is now. A start after the end gives no rows; one whose records are gone already is an `OffsetOutOfRangeError`.
     The columns are topic, partition, offset, timestamp, timestamp_type, key, value and headers, or those of them that
-    are named; the rows are ordered by partition and offset. Needs pyarrow.
+    are named; the rows are ordered by partition and offset. With `zero_copy` values are Arrow's `binary_view` and stay
+    in the bytes that were fetched, which is faster the larger they are. Needs pyarrow.
 
     >>> table = asyncio.run(read_table("orders", 1, bootstrap_servers=broker.bootstrap_servers, columns=["value"]))
     >>> table.to_pylist()
@@ -72,7 +74,7 @@ async def read_table(
     )
     # What is wrong with the arguments is told before anybody is asked.
     check_topic(topic)
-    table_schema(columns)
+    table_schema(columns, zero_copy=zero_copy)
     async with Cluster(options) as cluster:
         places = await _places(cluster, topic, partitions)
         first = await _ends(cluster, places, EARLIEST, isolation_level)
@@ -88,6 +90,7 @@ async def read_table(
             cluster,
             ranges,
             columns=columns,
+            zero_copy=zero_copy,
             read_committed=isolation_level == "read_committed",
             check_crcs=check_crcs,
         )

@@ -23,6 +23,9 @@ LARGEST_SECTION = LARGEST_INT32 - 49
 """Bytes of records that a batch can hold: its int32 length also counts 49 bytes of the batch header."""
 
 
+LONGEST_INLINE = 12
+"""Bytes of the longest value that is in its Arrow view; a longer one is elsewhere."""
+
 LARGEST_ROOM = 1024
 """Bytes that a writer leaves before the records at most."""
 
@@ -167,6 +170,15 @@ class BinaryColumn(NamedTuple):
     wide: bool = False
 
 
+class ViewColumn(NamedTuple):
+    """Arrow's layout of binary views, which point into `sources`. No validity means that nothing is null."""
+
+    length: int
+    validity: Buffer | None
+    views: Buffer
+    sources: tuple[Buffer, ...]
+
+
 class HeaderColumn(NamedTuple):
     """Arrow's layout of list<struct<key, value>>; the struct's own validity is merged into its children."""
 
@@ -186,5 +198,5 @@ class ColumnBuffers(NamedTuple):
     offsets: Buffer
     timestamps: Buffer
     key: BinaryColumn | None
-    value: BinaryColumn | None
+    value: BinaryColumn | ViewColumn | None
     headers: HeaderColumn | None

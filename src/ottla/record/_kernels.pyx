@@ -40,6 +40,9 @@ cdef enum:
     # Values up to this size are copied step by step, larger ones by the C library.
     SHORT_BYTES = 256
     STEP_BYTES = 32
+    # Arrow's views of binary values, and the longest value that is in its view.
+    VIEW_BYTES = 16
+    INLINE_BYTES = 12
 
 # The header of a batch: where what its checksum covers begins, and a bit of its attributes.
 cdef enum:

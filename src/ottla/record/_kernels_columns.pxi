@@ -2,6 +2,10 @@
 
 cdef struct Sink:
     bint present
+    # Whether values stay where they are: a view of each then stands where offsets do otherwise.
+    bint is_view
+    Bytes base
+    int32_t source
     uint8_t* validity
     uint8_t* offsets
     uint8_t* data
@@ -33,6 +37,20 @@ cdef inline void copy(uint8_t* target, Bytes data, int64_t length, int64_t room)
         at += STEP_BYTES
 
 
+cdef inline void put_view(uint8_t* place, Bytes base, int32_t source, Bytes data, int64_t length) noexcept nogil:
+    """Say where in a source a value is, as Arrow's views do it; a short one is in the view itself, null is zeros."""
+    cdef int32_t view[4]
+    view[0] = <int32_t>filled(length)
+    view[1] = view[2] = view[3] = 0
+    if length > INLINE_BYTES:
+        memcpy(&view[1], data, 4)
+        view[2] = source
+        view[3] = <int32_t>(data - base)
+    elif length > 0:
+        memcpy(&view[1], data, length)
+    memcpy(place, view, VIEW_BYTES)
+
+
 cdef inline int put_binary(Sink* sink, Bytes data, int64_t length, int64_t readable) noexcept nogil:
     """Add a value, of `readable` bytes that are there at least as many as it has; null if its length is negative."""
     cdef uint8_t bit = 1 << (sink.rows & 7)
@@ -50,6 +68,11 @@ cdef inline int put_binary(Sink* sink, Bytes data, int64_t length, int64_t reada
     else:
         # Only the bits of rows that are really there survive.
         flags[0] = flags[0] & (bit - 1) | bit
+    if sink.is_view:
+        put_view(sink.offsets + VIEW_BYTES * sink.rows, sink.base, sink.source, data, length)
+        sink.rows += 1
+        return 0
+    if length > 0:
         copy(sink.data + sink.used, data, length, min(readable, sink.capacity - sink.used))
         sink.used += length
     sink.rows += 1
@@ -136,12 +159,19 @@ cdef int64_t fill_usual(
                 value.nulls += 1
             else:
                 value_bits |= 1 << (row & 7)
-                copy(
-                    value.data + value.used, data + record.value_at, record.value_length,
-                    min(size - record.value_at, value.capacity - value.used),
+            if value.is_view:
+                put_view(
+                    value.offsets + VIEW_BYTES * row, value.base, value.source, data + record.value_at,
+                    record.value_length,
                 )
-                value.used += record.value_length
-            value_ends[row + 1] = <int32_t>value.used
+            else:
+                if record.value_length > 0:
+                    copy(
+                        value.data + value.used, data + record.value_at, record.value_length,
+                        min(size - record.value_at, value.capacity - value.used),
+                    )
+                    value.used += record.value_length
+                value_ends[row + 1] = <int32_t>value.used
         if not appended:
             timestamp = base_timestamp + record.timestamp_delta
         offsets[row] = base_offset + delta
@@ -275,28 +305,55 @@ cdef bint plain_at(
 
 @cython.final
 cdef class BinaryBuffers:
-    """The growing arrays of one variable-width column."""
+    """The growing arrays of one variable-width column; of views, and where they point to, if it is one of those."""
 
     cdef Sink sink
     cdef bytearray validity
     cdef bytearray offsets
     cdef bytearray data
+    cdef list sources
+    cdef object last_source
 
-    def __cinit__(self, bint present):
+    def __cinit__(self, bint present, bint is_view=False):
         self.sink.present = present
+        self.sink.is_view = is_view
         self.clear()
 
     cdef int clear(self) except -1:
         self.sink.rows = self.sink.used = self.sink.nulls = self.sink.row_capacity = self.sink.capacity = 0
+        self.sink.base = NULL
         self.validity = bytearray()
-        self.offsets = bytearray(4)
+        self.offsets = bytearray(0 if self.sink.is_view else 4)
         self.data = bytearray()
+        self.sources = []
+        self.last_source = None
+        return 0
+
+    cdef int point_to(self, data, Held held) except -1:
+        """Have the views that follow point into these bytes."""
+        if not (self.sink.present and self.sink.is_view):
+            return 0
+        if held.size > INT32_MAX:
+            raise OverflowError(f"{held.size} bytes are more than views can point into")
+        if self.last_source is not data or not self.sources:
+            # It is held from now on, so that it stays where it is.
+            self.sources.append(memoryview(data).cast("B"))
+            self.last_source = data
+        self.sink.base = held.data
+        self.sink.source = <int32_t>len(self.sources) - 1
         return 0
 
     cdef int reserve(self, int64_t rows, int64_t size) except -1:
         if not self.sink.present:
             return 0
         grow(self.validity, (self.sink.rows + rows + 7) // 8)
+        if self.sink.is_view:
+            grow(self.offsets, VIEW_BYTES * (self.sink.rows + rows))
+            self.sink.validity = storage(self.validity)
+            self.sink.offsets = storage(self.offsets)
+            self.sink.row_capacity = min(<int64_t>len(self.validity) * 8, <int64_t>len(self.offsets) // VIEW_BYTES)
+            self.sink.capacity = INT64_MAX
+            return 0
         grow(self.offsets, 4 * (self.sink.rows + rows + 1))
         grow(self.data, self.sink.used + size)
         self.sink.validity = storage(self.validity)
@@ -311,11 +368,16 @@ cdef class BinaryBuffers:
             return None
         cdef int64_t rows = self.sink.rows
         PyByteArray_Resize(self.validity, (rows + 7) // 8)
-        PyByteArray_Resize(self.offsets, 4 * (rows + 1))
-        PyByteArray_Resize(self.data, self.sink.used)
         if rows & 7:
             self.validity[rows >> 3] = self.validity[rows >> 3] & ((1 << (rows & 7)) - 1)
-        column = types.BinaryColumn(rows, self.validity if self.sink.nulls else None, self.offsets, self.data)
+        validity = self.validity if self.sink.nulls else None
+        if self.sink.is_view:
+            PyByteArray_Resize(self.offsets, VIEW_BYTES * rows)
+            column = types.ViewColumn(rows, validity, self.offsets, tuple(self.sources))
+        else:
+            PyByteArray_Resize(self.offsets, 4 * (rows + 1))
+            PyByteArray_Resize(self.data, self.sink.used)
+            column = types.BinaryColumn(rows, validity, self.offsets, self.data)
         self.clear()
         return column
 
@@ -323,7 +385,8 @@ cdef class BinaryBuffers:
 cdef class Columns:
     """Gathers the records of many sections into one set of Arrow-layout arrays.
 
-    Keys, values and headers are left out unless they are asked for.
+    Keys, values and headers are left out unless they are asked for. With `views` values are not copied: what they are
+    gathered from is held, and views point into it.
     """
 
     cdef int64_t gathered
@@ -337,12 +400,12 @@ cdef class Columns:
     cdef BinaryBuffers header_value
     cdef bint busy
 
-    def __init__(self, bint keys=True, bint values=True, bint headers=True):
+    def __init__(self, bint keys=True, bint values=True, bint headers=True, bint views=False):
         # It may be called again, by another thread too.
         self.check_idle()
         self.with_headers = headers
         self.key = BinaryBuffers(keys)
-        self.value = BinaryBuffers(values)
+        self.value = BinaryBuffers(values, views)
         self.header_key = BinaryBuffers(headers)
         self.header_value = BinaryBuffers(headers)
         self.clear()
@@ -409,6 +472,7 @@ cdef class Columns:
         self.busy = True
         try:
             self.reserve(count, held.size)
+            self.value.point_to(data, held)
             if self.add(
                 held.data, held.size, count, base_offset, base_timestamp, appended, moment, start, stop, &trouble
             ) < 0:
@@ -460,6 +524,7 @@ cdef class Columns:
                     break
             if end > at:
                 self.reserve(rows, end - at)
+                self.value.point_to(data, held)
             while at < end:
                 # The bytes may have changed since, and there is room for so many records.
                 if not plain_at(held.data, end, at, mask, attributes, &batch) or batch.count > rows:

@@ -7,6 +7,7 @@ from sys import byteorder
 from ottla.record._kernel_types import (
     LARGEST_INT32,
     LARGEST_INT64,
+    LONGEST_INLINE,
     SMALLEST_HEADER,
     SMALLEST_INT64,
     SMALLEST_RECORD,
@@ -14,11 +15,14 @@ from ottla.record._kernel_types import (
     Buffer,
     ColumnBuffers,
     HeaderColumn,
+    ViewColumn,
 )
 from ottla.record._twin_read import check_count, headers_of, int64, place, view_of, walk
 from ottla.wire.errors import ProtocolError
 
 _BATCH = Struct(">qiibIhiqqqhii")
+_VIEW = Struct("=i4sii")
+_INLINE_VIEW = Struct(f"=i{LONGEST_INLINE}s")
 _MAGIC = 2
 _LENGTH_END = 12
 _CHECKED_AT = 21
@@ -47,7 +51,8 @@ class _Plain:
         self.end = at + _LENGTH_END + length
         self.next_offset = self.base_offset + last_delta + 1
         self.append_time = max_timestamp if self.attributes & _APPENDED else None
-        self.section = view[at + _BATCH.size : max(at, self.end)]
+        self.section_at = at + _BATCH.size
+        self.section = view[self.section_at : max(at, self.end)]
         self.is_sound = (
             self.magic == _MAGIC
             and at + _BATCH.size <= self.end <= len(view)
@@ -68,15 +73,19 @@ def _plain_at(view: memoryview, at: int, mask: int, attributes: int) -> _Plain |
 class Columns:
     """Gathers the records of many sections into one set of Arrow-layout arrays.
 
-    Keys, values and headers are left out unless they are asked for.
+    Keys, values and headers are left out unless they are asked for. With `views` values are not copied: what they are
+    gathered from is held, and views point into it.
     """
 
-    def __init__(self, keys: bool = True, values: bool = True, headers: bool = True) -> None:
+    def __init__(self, keys: bool = True, values: bool = True, headers: bool = True, views: bool = False) -> None:
+        self._views = views
         self._clear(keys, values, headers)
 
     def _clear(self, keys: bool, values: bool, headers: bool) -> None:
         self._keys = _BinarySink() if keys else None
-        self._values = _BinarySink() if values else None
+        self._values: _BinarySink | _ViewSink | None = (
+            (_ViewSink() if self._views else _BinarySink()) if values else None
+        )
         self._headers = _HeaderSink() if headers else None
         self._offsets = bytearray()
         self._timestamps = bytearray()
@@ -103,6 +112,27 @@ class Columns:
         view = view_of(data)
         check_count(count, len(view))
         self._check_room(len(view))
+        self._point_to(data, view)
+        return self._extend(view, 0, count, base_offset, base_timestamp, append_time, start, stop)
+
+    def _point_to(self, data: Buffer, view: memoryview) -> None:
+        """Have the views that follow point into these bytes."""
+        if isinstance(self._values, _ViewSink):
+            self._values.point_to(data, view)
+
+    def _extend(
+        self,
+        view: memoryview,
+        section_at: int,
+        count: int,
+        base_offset: int,
+        base_timestamp: int,
+        append_time: int | None,
+        start: int,
+        stop: int,
+    ) -> int:
+        if isinstance(self._values, _ViewSink):
+            self._values.section_at = section_at
         base_offset, base_timestamp = int64(base_offset), int64(base_timestamp)
         append_time = None if append_time is None else int64(append_time)
         start, stop = int64(start), int64(stop)
@@ -152,12 +182,14 @@ class Columns:
         while (batch := _plain_at(view, at, mask, attributes)) is not None:
             if batch.end > last or batch.count > max_rows:
                 break
+            self._check_room(len(batch.section))
+            self._point_to(data, view)
             if batch.next_offset > start:
                 if checksum is not None and checksum(view[at + _CHECKED_AT : batch.end]) != batch.crc:
                     break
-                times = batch.base_timestamp, batch.append_time
+                offset_and_times = batch.base_offset, batch.base_timestamp, batch.append_time
                 try:
-                    self.extend(batch.section, batch.count, batch.base_offset, *times, start, stop)
+                    self._extend(batch.section, batch.section_at, batch.count, *offset_and_times, start, stop)
                 except ProtocolError:
                     break
             at, next_offset, epoch = batch.end, batch.next_offset, batch.leader_epoch
@@ -183,7 +215,7 @@ class Columns:
         sinks = [self._keys, self._values]
         if self._headers is not None:
             sinks += [self._headers.keys, self._headers.values]
-        if any(sink is not None and len(sink.data) + size > LARGEST_INT32 for sink in sinks):
+        if any(isinstance(sink, _BinarySink) and len(sink.data) + size > LARGEST_INT32 for sink in sinks):
             raise OverflowError("a column might pass 2 GiB, which is more than its int32 offsets can address")
         if self._headers is not None and self._headers.keys.rows + size // SMALLEST_HEADER > LARGEST_INT32:
             raise OverflowError("the headers might pass 2**31, which is more than int32 offsets can address")
@@ -210,6 +242,42 @@ class _BinarySink:
 
     def finish(self) -> BinaryColumn:
         return BinaryColumn(self.rows, self.validity if self.nulls else None, self.offsets, self.data)
+
+
+class _ViewSink:
+    def __init__(self) -> None:
+        self.rows = 0
+        self.nulls = 0
+        self.validity = bytearray()
+        self.views = bytearray()
+        self.section_at = 0
+        """Where in the source the section is whose records are put here."""
+        self._sources: list[memoryview] = []
+        self._last_source: Buffer | None = None
+
+    def point_to(self, data: Buffer, view: memoryview) -> None:
+        if len(view) > LARGEST_INT32:
+            raise OverflowError(f"{len(view)} bytes are more than views can point into")
+        if self._last_source is not data or not self._sources:
+            self._sources.append(view)
+            self._last_source = data
+
+    def put(self, view: memoryview, at: int, length: int) -> None:
+        if self.rows % 8 == 0:
+            self.validity.append(0)
+        if length < 0:
+            self.nulls += 1
+        else:
+            self.validity[-1] |= 1 << self.rows % 8
+        if length > LONGEST_INLINE:
+            source, where = len(self._sources) - 1, self.section_at + at
+            self.views += _VIEW.pack(length, bytes(view[at : at + 4]), source, where)
+        else:
+            self.views += _INLINE_VIEW.pack(max(length, 0), bytes(view[at : at + max(length, 0)]))
+        self.rows += 1
+
+    def finish(self) -> ViewColumn:
+        return ViewColumn(self.rows, self.validity if self.nulls else None, self.views, tuple(self._sources))
 
 
 class _HeaderSink:

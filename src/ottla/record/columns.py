@@ -11,7 +11,15 @@ from ottla.record._kernel_types import LARGEST_INT32, LARGEST_INT64, Buffer
 from ottla.record.batch import DEFAULT_LIMIT, Batch, LegacyEntry, batches
 from ottla.record.build import BatchBuilder
 from ottla.record.compression import Codec
-from ottla.record.kernels import BinaryColumn, ColumnBuffers, Columns, HeaderColumn, RecordWriter, append_run
+from ottla.record.kernels import (
+    BinaryColumn,
+    ColumnBuffers,
+    Columns,
+    HeaderColumn,
+    RecordWriter,
+    ViewColumn,
+    append_run,
+)
 from ottla.record.legacy import first_offset_of, runs
 from ottla.wire.errors import EncodeError
 
@@ -24,8 +32,8 @@ COLUMNS = ("offset", "timestamp", "key", "value", "headers")
 Source = Buffer | Iterable[Batch | LegacyEntry]
 
 
-def arrow_schema(columns: Sequence[str] = COLUMNS) -> "pa.Schema":
-    """The Arrow schema of these columns.
+def arrow_schema(columns: Sequence[str] = COLUMNS, *, views: bool = False) -> "pa.Schema":
+    """The Arrow schema of these columns; `views` are values that stay in the bytes that they were read from.
 
     >>> print(arrow_schema(["offset", "timestamp", "value"]))
     offset: int64
@@ -37,7 +45,7 @@ def arrow_schema(columns: Sequence[str] = COLUMNS) -> "pa.Schema":
         "offset": pa.int64(),
         "timestamp": pa.timestamp("ms", tz="UTC"),
         "key": pa.binary(),
-        "value": pa.binary(),
+        "value": pa.binary_view() if views else pa.binary(),
         "headers": pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
     }
     for name in columns:
@@ -218,11 +226,14 @@ def arrow_column(columns: ColumnBuffers, field: "pa.Field") -> "pa.Array":
     return pa.Array.from_buffers(field.type, columns.rows, [None, pa.py_buffer(numbers)])
 
 
-def _binary_array(column: BinaryColumn | None, kind: "pa.DataType") -> "pa.BinaryArray":
+def _binary_array(column: BinaryColumn | ViewColumn | None, kind: "pa.DataType") -> "pa.Array":
     pa = _pyarrow()
     assert column is not None, "a column of the schema was not gathered"
     validity = None if column.validity is None else pa.py_buffer(column.validity)
-    buffers = [validity, pa.py_buffer(column.offsets), pa.py_buffer(column.data)]
+    if isinstance(column, ViewColumn):
+        buffers = [validity, pa.py_buffer(column.views), *map(pa.py_buffer, column.sources)]
+    else:
+        buffers = [validity, pa.py_buffer(column.offsets), pa.py_buffer(column.data)]
     return pa.Array.from_buffers(kind, column.length, buffers)
 
 

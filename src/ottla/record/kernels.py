@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from ottla.native import load_compiled
-from ottla.record._kernel_types import BinaryColumn, ColumnBuffers, HeaderColumn, Summary
+from ottla.record._kernel_types import BinaryColumn, ColumnBuffers, HeaderColumn, Summary, ViewColumn
 from ottla.record._legacy_types import MessageRun, MessageTotals, StoredMessage
 
 _compiled = load_compiled("ottla.record._kernels")
@@ -65,6 +65,7 @@ __all__ = [
     "RecordWriter",
     "StoredMessage",
     "Summary",
+    "ViewColumn",
     "append_run",
     "crc32_rows",
     "last_offset",

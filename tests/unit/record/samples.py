@@ -5,12 +5,13 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import pyarrow as pa
 from aiokafka.record.default_records import DefaultRecordBatch as AiokafkaBatch
 from aiokafka.record.default_records import DefaultRecordBatchBuilder as AiokafkaBuilder
 from hypothesis import strategies as st
 
 from ottla.record import _twin as twin
-from ottla.record.kernels import Record
+from ottla.record.kernels import Record, ViewColumn
 from ottla.wire.errors import EncodeError, ProtocolError
 
 with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
@@ -80,6 +81,16 @@ def outcome(call: Callable[[], Any]) -> Any:
     except OverflowError as error:
         return type(error).__name__
     return [plain(record) for record in result] if isinstance(result, list) else result
+
+
+def values_seen(column: ViewColumn) -> list[bytes | None]:
+    """What the views of a column show, as Arrow reads them."""
+    buffers = [column.validity, column.views, *column.sources]
+    known = [None if buffer is None else pa.py_buffer(buffer) for buffer in buffers]
+    array = pa.Array.from_buffers(pa.binary_view(), column.length, known)
+    array.validate(full=True)
+    found: list[bytes | None] = array.to_pylist()
+    return found
 
 
 def gather(kernel: Any, data: bytes, count: int, *arguments: Any, **wanted: bool) -> Any:

@@ -12,7 +12,7 @@ from ottla.record import Batch, Codec, Record, build_batch, build_end_marker
 from ottla.record import _twin as twin
 from ottla.record.batch import CODEC_MASK, CONTROL, LOG_APPEND_TIME, TRANSACTIONAL
 from ottla.record.legacy import build_message_set
-from tests.unit.record.samples import Fields, compiled, records_of, some_fields
+from tests.unit.record.samples import Fields, compiled, records_of, some_fields, values_seen
 
 needs_compiled = pytest.mark.skipif(compiled is None, reason="the compiled kernels were not built")
 each_kernel = pytest.mark.parametrize(
@@ -61,6 +61,28 @@ def test_batches_together_give_the_columns_that_they_give_one_by_one(kernel: Any
         one_by_one.extend(single.section(), single.count, single.base_offset, single.base_timestamp)
     assert (end, next_offset) == (sum(map(len, data)), bases[-1] + len(runs[-1]))
     assert together.finish() == one_by_one.finish()
+
+
+@each_kernel
+@given(runs=st.lists(some_fields, min_size=1, max_size=4))
+def test_views_of_batches_point_into_what_was_fetched(kernel: Any, runs: list[list[Fields]]) -> None:
+    data = b"".join(build_batch(records_of(run, 100 * number)) for number, run in enumerate(runs))
+    columns = kernel.Columns(views=True)
+    # In two steps, as when a limit lies between.
+    at, _, _ = columns.extend_batches(data, 0, Batch(data).size, EVERY, MASK, 0, crc32c)
+    end, _, _ = columns.extend_batches(data, at, EVERY, EVERY, MASK, 0, crc32c)
+    found = columns.finish().value
+    assert end == len(data)
+    assert values_seen(found) == [value for run in runs for _, _, value, _ in run]
+    assert [source.obj for source in found.sources] == [data]
+
+
+@each_kernel
+def test_nothing_is_held_of_which_no_batch_was_taken(kernel: Any) -> None:
+    columns = kernel.Columns(views=True)
+    data = batch(4, codec=Codec.ZSTD)
+    assert columns.extend_batches(data, 0, EVERY, EVERY, MASK, 0, crc32c)[0] == 0
+    assert columns.finish().value.sources == ()
 
 
 SPECIAL: dict[str, tuple[bytes, dict[str, Any]]] = {

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.record import _twin as twin
-from ottla.record._kernel_types import BinaryColumn, HeaderColumn
+from ottla.record._kernel_types import LONGEST_INLINE, BinaryColumn, HeaderColumn
 from ottla.wire.errors import EncodeError, ProtocolError
 from tests.unit.record.samples import (
     EXAMPLE,
@@ -21,6 +21,7 @@ from tests.unit.record.samples import (
     plain,
     section_of,
     some_fields,
+    values_seen,
 )
 
 needs_compiled = pytest.mark.skipif(compiled is None, reason="the compiled kernels were not built")
@@ -31,11 +32,11 @@ LARGEST = 2**63 - 1
 
 
 @needs_compiled
-@given(st.lists(some_fields, min_size=1, max_size=4), st.booleans(), st.booleans(), st.booleans())
+@given(st.lists(some_fields, min_size=1, max_size=4), st.booleans(), st.booleans(), st.booleans(), st.booleans())
 def test_both_kernels_gather_the_same_columns(
-    sections: list[list[Fields]], keys: bool, values: bool, headers: bool
+    sections: list[list[Fields]], keys: bool, values: bool, headers: bool, views: bool
 ) -> None:
-    pair = [kernel.Columns(keys, values, headers) for kernel in (compiled, twin)]
+    pair = [kernel.Columns(keys, values, headers, views) for kernel in (compiled, twin)]
     for base, fields in enumerate(sections):
         section = section_of(fields)
         for columns in pair:
@@ -67,6 +68,34 @@ def cells(column: BinaryColumn) -> list[bytes | None]:
         else bytes(column.data[bounds[row] : bounds[row + 1]])
         for row in range(column.length)
     ]
+
+
+LENGTHS = (0, 1, LONGEST_INLINE, LONGEST_INLINE + 1, 300)
+
+
+@each_kernel
+@pytest.mark.parametrize("headers", [[], [("a", b"1")]], ids=["usual", "with headers"])
+def test_views_show_values_where_they_are_and_short_ones_themselves(kernel: Any, headers: list[Any]) -> None:
+    values = [None, *(b"x" * length for length in LENGTHS)]
+    sections = [section_of([(NOW, b"k", value, headers) for value in some]) for some in (values, values[::-1])]
+    columns = kernel.Columns(views=True)
+    for section in sections:
+        columns.extend(section, len(values), 0, NOW)
+    found = columns.finish().value
+    assert values_seen(found) == values + values[::-1]
+    assert [bytes(source) for source in found.sources] == sections
+    assert len(found.views) == 16 * found.length
+
+
+@each_kernel
+def test_what_views_point_into_stays_where_it_is(kernel: Any) -> None:
+    section = bytearray(section_of([(NOW, None, bytes(100), [])]))
+    columns = kernel.Columns(views=True)
+    columns.extend(section, 1, 0, NOW)
+    with pytest.raises(BufferError):
+        section.clear()
+    del columns
+    section.clear()
 
 
 @each_kernel

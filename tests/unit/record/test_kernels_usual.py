@@ -79,7 +79,7 @@ def _read(kernel: Any, sections: list[tuple[bytes, int]], base: int, append_time
     base=st.sampled_from([NOW, 0, LARGEST - 2**21, LARGEST, -LARGEST - 1]),
     append_time=st.none() | st.just(NOW),
     window=st.tuples(
-        st.sampled_from([0, 3, 1005]), st.sampled_from([LARGEST, 1007, 2003]), st.tuples(*[st.booleans()] * 3)
+        st.sampled_from([0, 3, 1005]), st.sampled_from([LARGEST, 1007, 2003]), st.tuples(*[st.booleans()] * 4)
     ),
 )
 def test_records_are_read_the_same(

@@ -29,10 +29,12 @@ class Wish(NamedTuple):
     with_types: bool
     """Whether batches of one type of timestamps are to be kept apart from those of the other."""
     check_crcs: bool
+    views: bool = False
+    """Whether values are to stay in the fetched bytes."""
 
     def columns(self) -> Columns:
         """New ones, without rows."""
-        return Columns(self.keys, self.values, self.headers)
+        return Columns(self.keys, self.values, self.headers, self.views)
 
 
 class Made(NamedTuple):

@@ -32,8 +32,8 @@ MOST_SHARED_IN_ALL = 2**22
 """Rows of all such arrays together from which on they are made anew: who reads many topics does not keep all."""
 
 
-def table_schema(columns: Sequence[str] | None = None) -> "pa.Schema":
-    """The schema of a table of records, with all columns or with some.
+def table_schema(columns: Sequence[str] | None = None, *, zero_copy: bool = False) -> "pa.Schema":
+    """The schema of a table of records, with all columns or with some; of values that are not copied, if so wanted.
 
     >>> print(table_schema(["topic", "partition", "value"]))
     topic: string
@@ -47,7 +47,7 @@ def table_schema(columns: Sequence[str] | None = None) -> "pa.Schema":
         if name not in COLUMNS:
             raise ValueError(f"there is no column {name!r}; there are {', '.join(COLUMNS)}")
     kinds = {"topic": pa.string(), "partition": pa.int32(), "timestamp_type": pa.int32()}
-    of_records = arrow_schema([name for name in wanted if name not in kinds])
+    of_records = arrow_schema([name for name in wanted if name not in kinds], views=zero_copy)
     return pa.schema([(name, kinds[name]) if name in kinds else of_records.field(name) for name in wanted])
 
 
@@ -55,12 +55,18 @@ class ArrowDecoder:
     """Decodes what was fetched of partitions into Arrow batches of one schema."""
 
     def __init__(
-        self, columns: Sequence[str] | None = None, *, check_crcs: bool = True, limit: int = DEFAULT_LIMIT
+        self,
+        columns: Sequence[str] | None = None,
+        *,
+        zero_copy: bool = False,
+        check_crcs: bool = True,
+        limit: int = DEFAULT_LIMIT,
     ) -> None:
-        self.schema = table_schema(columns)
+        self.schema = table_schema(columns, zero_copy=zero_copy)
         self._fields = list(self.schema)
         names = self.schema.names
-        self.wish = Wish("key" in names, "value" in names, "headers" in names, "timestamp_type" in names, check_crcs)
+        wanted = ("key" in names, "value" in names, "headers" in names, "timestamp_type" in names)
+        self.wish = Wish(*wanted, check_crcs, zero_copy)
         self._limit = limit
         self._shared: dict[str | int, pa.Array] = {}
         self._shared_rows = 0
@@ -230,12 +236,18 @@ class ArrowReader:
             self._maker = self._subscription.on_chunk = None
 
     async def read(
-        self, partitions: Partitions, max_records: int | None, timeout_s: float, columns: Sequence[str] | None
+        self,
+        partitions: Partitions,
+        max_records: int | None,
+        timeout_s: float,
+        columns: Sequence[str] | None,
+        *,
+        zero_copy: bool = False,
     ) -> "pa.Table":
         """Rows that were fetched, or the first that come in time."""
         import pyarrow as pa
 
-        decoder = self._decoder_of(columns)
+        decoder = self._decoder_of(columns, zero_copy=zero_copy)
         self._subscription.reads_columns = True
         # Columns of a whole chunk are of no use to who wants so many rows.
         self._subscription.on_chunk = self._maker_of(decoder).begin if max_records is None else None
@@ -257,11 +269,13 @@ class ArrowReader:
             self._maker = Maker(decoder.wish, self._handout.there_is_more)
         return self._maker
 
-    def _decoder_of(self, columns: Sequence[str] | None) -> ArrowDecoder:
+    def _decoder_of(self, columns: Sequence[str] | None, *, zero_copy: bool) -> ArrowDecoder:
         """That of the call before, mostly: its arrays of topics and partitions serve again."""
-        if self._decoder is None or self._decoder.schema.names != list(COLUMNS if columns is None else columns):
-            self._decoder = ArrowDecoder(columns, check_crcs=self._check_crcs)
-        return self._decoder
+        wanted = list(COLUMNS if columns is None else columns)
+        before = self._decoder
+        if before is None or before.schema.names != wanted or before.wish.views != zero_copy:
+            self._decoder = before = ArrowDecoder(columns, zero_copy=zero_copy, check_crcs=self._check_crcs)
+        return before
 
     def _drop_objects(self, partitions: Partitions) -> None:
         """Objects do not become columns again: what is left of them is fetched anew."""

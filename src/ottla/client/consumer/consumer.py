@@ -313,6 +313,7 @@ class Consumer(Places):
         max_records: int | None = None,
         timeout_ms: int = 0,
         columns: Sequence[str] | None = None,
+        zero_copy: bool = False,
     ) -> "pa.Table":
         """Records as an Arrow table, without an object per record. Needs pyarrow.
 
@@ -321,12 +322,16 @@ class Consumer(Places):
         was fetched already, or else the first that come in that time. The columns are topic, partition, offset,
         timestamp, timestamp_type, key, value and headers, or those of them that are named. Deserializers are not used.
 
+        With `zero_copy` values are Arrow's `binary_view` and stay in the bytes that were fetched, which the table keeps
+        in memory for as long as any part of it is there. Values of a kilobyte are read faster that way.
+
         >>> table = run(lambda consumer: consumer.read_arrow(timeout_ms=5000, columns=["offset", "value"]))
         >>> table.to_pylist()
         [{'offset': 0, 'value': b'one'}, {'offset': 1, 'value': b'two'}, {'offset': 2, 'value': b'three'}]
         """
         limit = _checked_count("max_records", max_records)
-        return await self._core.arrow.read(places_of(partitions), limit, timeout_ms / 1000, columns)
+        places, timeout_s = places_of(partitions), timeout_ms / 1000
+        return await self._core.arrow.read(places, limit, timeout_s, columns, zero_copy=zero_copy)
 
 
 def _check_choice(name: str, value: str, choices: Mapping[str, object]) -> None:

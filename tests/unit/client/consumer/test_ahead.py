@@ -82,9 +82,10 @@ KINDS: dict[str, Callable[[int], bytes]] = {
     kinds=st.lists(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=6), min_size=1, max_size=4),
     position=st.integers(0, 12),
     columns=st.sampled_from([None, ("offset", "value"), ("topic", "timestamp_type", "offset")]),
+    zero_copy=st.booleans(),
 )
 def test_rows_are_the_same_as_without_a_thread(
-    kinds: list[list[str]], position: int, columns: tuple[str, ...] | None
+    kinds: list[list[str]], position: int, columns: tuple[str, ...] | None, zero_copy: bool
 ) -> None:
     def fetched() -> PartitionState:
         offset, chunks = 0, []
@@ -98,7 +99,7 @@ def test_rows_are_the_same_as_without_a_thread(
         return state_with(*[one for one in chunks if one.next_offset > position], position=position)
 
     plain, with_thread = fetched(), fetched()
-    decoder = ArrowDecoder(columns)
+    decoder = ArrowDecoder(columns, zero_copy=zero_copy)
     with maker_of(decoder) as maker:
         begin_all(maker, with_thread)
         assert rows_of(decoder, with_thread) == rows_of(ArrowDecoder(columns), plain)

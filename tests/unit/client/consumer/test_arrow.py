@@ -1,5 +1,6 @@
 """Fetched bytes as columns: the same records that the objects have."""
 
+import pyarrow as pa
 import pytest
 
 from ottla.client.consumer import arrow
@@ -210,11 +211,27 @@ def test_batches_of_every_kind_come_in_order_however_they_are_mixed() -> None:
         build_message_set([Record(6, 1700, b"k", b"old")], 1),
         batch(7, 8),
     ]
-    state = state_with(chunk(*parts[:3]), chunk(*parts[3:]))
-    found = rows(ArrowDecoder(["offset", "value", "timestamp_type"]), state)
+
+    def mixed() -> PartitionState:
+        return state_with(chunk(*parts[:3]), chunk(*parts[3:]))
+
+    found = rows(ArrowDecoder(["offset", "value", "timestamp_type"]), mixed())
     assert [row["offset"] for row in found] == list(range(9))
     assert [row["timestamp_type"] for row in found] == [0, 0, 0, 0, 1, 1, 0, 0, 0]
     assert [row["value"] for row in found] == [b"v%d" % n if n != 6 else b"old" for n in range(9)]
+    zero_copy = rows(ArrowDecoder(["offset", "value", "timestamp_type"], zero_copy=True), mixed())
+    assert zero_copy == found
+
+
+def test_values_that_are_not_copied_lie_where_they_were_fetched() -> None:
+    values = [bytes([number]) * 100 for number in range(3)]
+    fetched = chunk(build_batch([Record(offset, 0, None, value) for offset, value in enumerate(values)]))
+    whole = pa.py_buffer(fetched.data)
+    (part,) = ArrowDecoder(["value"], zero_copy=True).take(state_with(fetched))
+    assert part.schema.field("value").type == pa.binary_view()
+    assert part["value"].to_pylist() == values
+    _, _, data = part["value"].buffers()
+    assert (data.address, data.size) == (whole.address, whole.size)
 
 
 def test_arrow_batches_stay_below_a_few_megabytes(monkeypatch: pytest.MonkeyPatch) -> None:
