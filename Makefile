@@ -23,7 +23,8 @@ test: $(READY)  ## everything: checks and tests
 
 setup: $(READY)  ## only the set-up: .venv with pinned dependencies and the compiled modules
 
-$(READY): pyproject.toml setup.py requirements/dev.txt $(wildcard src/ottla/*/*.pyx src/ottla/*/*.pxi src/ottla/*/*/*.pyx)
+$(READY): pyproject.toml setup.py requirements/dev.txt $(wildcard src/ottla/*/*.pyx src/ottla/*/*.pxi src/ottla/*/*/*.pyx) \
+		src/ottla/compiled.txt $(addprefix src/,$(shell grep -v '^\#' src/ottla/compiled.txt))
 	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(None if (3, 11) <= v < (3, 14) else f"Ottla needs Python 3.11 to 3.13, {sys.executable} is {v[0]}.{v[1]}; say make PYTHON=python3.11")'
 	@test -x $(BIN)/python || { echo "== making $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "== installing pinned dependencies"

@@ -6,6 +6,8 @@ it. `read_table` gives a topic as an Arrow table. Exceptions are in `ottla.error
 Importing this package is cheap: nothing is compiled and no other module is loaded until it is used.
 """
 
+from os import environ as _environ
+
 # Not from typing, whose import takes longer than all the rest of this module.
 TYPE_CHECKING = False
 
@@ -34,6 +36,11 @@ if TYPE_CHECKING:
     from ottla.wire.errors import KafkaError as KafkaError
 
 __version__ = "0.1.0.dev0"
+
+if _environ.get("OTTLA_PURE_PYTHON"):
+    from ottla import native as _native
+
+    _native.prefer_sources()
 
 _HOMES = {
     "Admin": "ottla.client.admin",

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ottla.log.log import Log
+from ottla.ports.disk import SystemFile
 from ottla.record import BatchBuilder, Codec, Record, build_batch, build_end_marker
 from ottla.record.legacy import build_message_set
 from ottla.testing import TestBroker
@@ -267,56 +267,48 @@ def test_list_offsets_finds_marks_and_times(client: RawClient) -> None:
 
 # What nobody has thought of
 
+READERS: dict[str, Callable[[RawClient], Any]] = {
+    "fetch": lambda client: fetch(client, "t"),
+    "list offsets": lambda client: list_offsets(client, "t", NOW_MS),
+}
 
-@pytest.mark.parametrize(
-    ("method", "ask"),
-    [
-        ("read", lambda client: fetch(client, "t")),
-        ("offset_for_time", lambda client: list_offsets(client, "t", NOW_MS)),
-    ],
-    ids=["fetch", "list offsets"],
-)
+
+def fail_to_read(patched: pytest.MonkeyPatch, error: Exception) -> None:
+    """Have whatever reads a file fail."""
+
+    def fail(*_arguments: object) -> None:
+        raise error
+
+    patched.setattr(SystemFile, "read_at", fail)
+    patched.setattr(SystemFile, "read_cached", fail)
+
+
+@pytest.mark.parametrize("ask", READERS.values(), ids=READERS)
 def test_an_unexpected_failure_closes_the_connection_and_no_other(
     broker: TestBroker,
     client: RawClient,
     monkeypatch: pytest.MonkeyPatch,
-    method: str,
     ask: Callable[[RawClient], Any],
 ) -> None:
     """Where the guides have UNKNOWN (-1): see docs/gaps.md."""
     create(client, "t")
     produce(client, "t", ONE)
-
-    def fail(*_arguments: object, **_named: object) -> None:
-        raise RuntimeError("a mistake in the broker")
-
     with RawClient((broker.host, broker.port)) as unlucky:
         with monkeypatch.context() as patched:
-            patched.setattr(Log, method, fail)
+            fail_to_read(patched, RuntimeError("a mistake in the broker"))
             with pytest.raises(ConnectionError, match="closed the connection"):
                 ask(unlucky)
         assert ask(client).error_code == ErrorCode.NONE
 
 
-@pytest.mark.parametrize(
-    ("method", "ask"),
-    [
-        ("read", lambda client: fetch(client, "t")),
-        ("offset_for_time", lambda client: list_offsets(client, "t", NOW_MS)),
-    ],
-    ids=["fetch", "list offsets"],
-)
+@pytest.mark.parametrize("ask", READERS.values(), ids=READERS)
 def test_a_disk_that_cannot_be_read_is_told_for_its_partition_alone(
-    client: RawClient, monkeypatch: pytest.MonkeyPatch, method: str, ask: Callable[[RawClient], Any]
+    client: RawClient, monkeypatch: pytest.MonkeyPatch, ask: Callable[[RawClient], Any]
 ) -> None:
     create(client, "t")
     produce(client, "t", ONE)
-
-    def fail(*_arguments: object, **_named: object) -> None:
-        raise OSError(5, "input/output error")
-
     with monkeypatch.context() as patched:
-        patched.setattr(Log, method, fail)
+        fail_to_read(patched, OSError(5, "input/output error"))
         assert ask(client).error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert ask(client).error_code == ErrorCode.NONE
 

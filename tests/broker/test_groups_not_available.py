@@ -9,7 +9,7 @@ import pytest
 
 from ottla.broker.coordinator_shard import Shard
 from ottla.meta.catalog import Catalog
-from ottla.replica.partition import Partition
+from ottla.replica.group_sync import GroupSync
 from ottla.testing import TestBroker
 from ottla.wire.api.describe_groups import DescribeGroupsRequest
 from ottla.wire.api.find_coordinator import FindCoordinatorRequest
@@ -100,7 +100,7 @@ def test_who_waits_for_a_disk_that_fails_is_told(monkeypatch: pytest.MonkeyPatch
         commit_waits.set()
         return answer
 
-    async def fail_when_both_wait(_partition: Partition) -> None:
+    async def fail_when_both_wait(_sync: GroupSync) -> None:
         while waiting < 2:
             await asyncio.sleep(0.01)
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "input/output error")
@@ -114,7 +114,7 @@ def test_who_waits_for_a_disk_that_fails_is_told(monkeypatch: pytest.MonkeyPatch
         member_id, generation = client.become_only_member("g")
         monkeypatch.setattr(Shard, "_reply_when", lambda shard, *some: count(reply_when(shard, *some)))
         monkeypatch.setattr(Shard, "_wait", lambda shard, *some: count(wait(shard, *some)))
-        monkeypatch.setattr(Partition, "synced", fail_when_both_wait)
+        monkeypatch.setattr(GroupSync, "synced", fail_when_both_wait)
         client.begin(commit("g", "t", 8, **of(member_id, generation)), 8)
         assert commit_waits.wait(10)
         request, version, code_of = group_requests("g", member_id, generation)[name]

@@ -19,8 +19,10 @@ with warnings.catch_warnings(record=True) as caught:
     from ottla.record import Record, build_batch
     from ottla.record.batch import Batch, records
     from ottla.record.kernels import COMPILED
+    import ottla.record.batch
 assert encode(MetadataRequest(topics=[]), 0) == bytes(4)
 assert records(Batch(build_batch([Record(0, 1, None, b"v")]))) == [Record(0, 1, None, b"v")]
+assert COMPILED is not ottla.record.batch.__file__.endswith(".py"), ottla.record.batch.__file__
 print(COMPILED, [str(warning.message) for warning in caught])
 """
 

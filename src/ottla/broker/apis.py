@@ -7,7 +7,7 @@ for.
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.broker.request import Answer, Request
 from ottla.wire.api import MODULES, request
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 Handler = Callable[["Broker", Request], Answer]
 
-SERVED = (
+SERVED: Final = (
     *(0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 29, 30, 31, 32, 33),
     *(35, 36, 37, 42, 44, 47, 48, 49, 50, 51, 60, 61, 68, 69, 71, 72, 74, 75),
 )
 """API keys in order."""
 
-_LAST_STABLE = {22: 5}
+_LAST_STABLE: Final = {22: 5}
 """Versions after these are unstable in Kafka: the codec has them, a broker does not offer them."""
 
 

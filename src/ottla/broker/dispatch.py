@@ -2,8 +2,7 @@
 
 import logging
 from collections.abc import Awaitable, Coroutine
-from types import CoroutineType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from ottla.broker.apis import find_api, find_route, served_versions
 from ottla.broker.audit import AUDITED, record_request
@@ -19,10 +18,10 @@ from ottla.wire.schema import Bytes
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
-_API_VERSIONS = 18
-_OF_STRANGERS = frozenset({17, _API_VERSIONS, 36})
+_API_VERSIONS: Final = 18
+_OF_STRANGERS: Final = frozenset({17, _API_VERSIONS, 36})
 """What is answered before a login."""
-LONGEST_PAUSE_MS = 2**31 - 1
+LONGEST_PAUSE_MS: Final = 2**31 - 1
 
 Reply = list[Any] | None
 
@@ -55,9 +54,9 @@ class Dispatcher:
             caller.client_id = client_id
             is_stranger = caller.stranger_since is not None
             client = self._metrics.clients.enter(caller, client_id, as_stranger=is_stranger)
-        answer = handler(self._broker, request)
-        # Not `asyncio.iscoroutine`, which takes ten times as long to say no.
-        if isinstance(answer, CoroutineType):
+        answer: Any = handler(self._broker, request)
+        # Not `asyncio.iscoroutine`, which takes ten times as long to say no; compiled coroutines have their own types.
+        if hasattr(answer, "__await__"):
             return self._reply_later(answer, caller, request, correlation_id, client, len(frame), caller.active_at)
         if self._quotas.active:
             # Requests that came together arrived at one time, but the later ones' turn came when the earlier were done.

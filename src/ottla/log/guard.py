@@ -51,4 +51,4 @@ class Guard:
                     if version == self._version:
                         return found
             with self._changing:
-                continue
+                pass

@@ -21,13 +21,13 @@ OFFSET_ENTRY: Final = Struct(">ii")
 TIME_ENTRY: Final = Struct(">qi")
 """The largest timestamp so far; the last offset, relative, of the first batch that has it."""
 
-_BLOCK_ENTRIES = 1024
-_NEAR_ENTRIES = 256
+_BLOCK_ENTRIES: Final = 1024
+_NEAR_ENTRIES: Final = 256
 """Entries that are kept in memory from where somebody has searched on: who reads on comes back for those."""
 
 Entry = tuple[int, int]
 Neighbours = tuple[Entry | None, Entry | None]
-_NOTHING_NEAR = (array("q"), array("q"))
+_NOTHING_NEAR: Final = (array("q"), array("q"))
 
 
 class SparseIndex:

@@ -13,7 +13,7 @@ from ottla.record.control import EndMarker
 from ottla.wire.errors import ErrorCode, KafkaError
 
 REMEMBERED_BATCHES: Final = 5
-_SEQUENCE_MASK = 2**31 - 1
+_SEQUENCE_MASK: Final = 2**31 - 1
 
 
 class ProducedBatch(NamedTuple):

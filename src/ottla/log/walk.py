@@ -14,10 +14,10 @@ SHORT_CHUNK: Final = 4_096
 LONG_CHUNK: Final = 262_144
 """Bytes to read at once when walking a whole segment."""
 
-_LARGEST_SEQUENCE = 2**31 - 1
-_SMALLEST_LENGTH = HEADER_SIZE - LENGTH_END
+_LARGEST_SEQUENCE: Final = 2**31 - 1
+_SMALLEST_LENGTH: Final = HEADER_SIZE - LENGTH_END
 # Base offset, length, magic and last offset delta.
-_PASSED = Struct(">qi4xb6xi")
+_PASSED: Final = Struct(">qi4xb6xi")
 
 
 class WouldWaitError(Exception):

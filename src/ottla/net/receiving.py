@@ -6,31 +6,32 @@ nothing stays in it from one read to the next.
 """
 
 import struct
+from typing import Final
 
 from ottla.ports.buffers import lengthen, unfilled
 from ottla.wire.errors import ProtocolError
 
-_SIZE = struct.Struct(">i")
+_SIZE: Final = struct.Struct(">i")
 
-SCRATCH_BYTES = 256 * 1024
+SCRATCH_BYTES: Final = 256 * 1024
 """Room for small frames, and for the beginning of a large one."""
 
-FIRST_BYTES = 4 * 1024
-AHEAD = 4
-STEP_BYTES = 4 * 1024 * 1024
+FIRST_BYTES: Final = 4 * 1024
+AHEAD: Final = 4
+STEP_BYTES: Final = 4 * 1024 * 1024
 """How far a buffer is ahead of what has arrived: it has room for `AHEAD` times as much, `FIRST_BYTES` to begin with,
 and beyond `STEP_BYTES` twice as much. What a stranger announces takes no memory."""
 
-LARGE_BYTES = 64 * 1024
+LARGE_BYTES: Final = 64 * 1024
 """After a frame of this size the next one is expected to be large too: little of it is read into the scratch buffer,
 out of which it would have to be copied."""
 
-PEEK_BYTES = 4 * 1024
+PEEK_BYTES: Final = 4 * 1024
 
-TRUSTED_BYTES = 512 * 1024
+TRUSTED_BYTES: Final = 512 * 1024
 """How much room a frame gets at once if its sender has just sent that much: a buffer that grows is copied."""
 
-BELIEVED_BYTES = 32 * 1024 * 1024
+BELIEVED_BYTES: Final = 32 * 1024 * 1024
 """What a client takes a broker's word for: it has asked for that much, and a buffer that grows is copied as it does."""
 
 

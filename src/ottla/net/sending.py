@@ -9,23 +9,23 @@ however slow the reader.
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from ottla.net.outlet import Buffer, Outlet
 from ottla.ports import FileSlice
 
 Sendable = Buffer | FileSlice
 
-CHUNK_BYTES = 256 * 1024
+CHUNK_BYTES: Final = 256 * 1024
 """How much of a file is read at once, and how much the transport takes before it asks for a pause."""
 
-LARGE_BYTES = 32 * 1024
+LARGE_BYTES: Final = 32 * 1024
 """From what size on a buffer is worth a call of its own."""
 
-SHIPPED_BYTES = 16 * 1024
+SHIPPED_BYTES: Final = 16 * 1024
 """From what size on a slice is sent without being read; smaller ones take as long either way."""
 
-TURN_BYTES = 4 * CHUNK_BYTES
+TURN_BYTES: Final = 4 * CHUNK_BYTES
 """How much one connection may send before the event loop looks after the others."""
 
 

@@ -6,6 +6,7 @@ Parsing a batch reads the 61 bytes of its header and nothing else. Records are t
 
 from collections.abc import Iterator
 from struct import Struct
+from typing import Final
 
 from ottla.record._kernel_types import LARGEST_INT32, LARGEST_INT64, Buffer
 from ottla.record.checksum import crc32c
@@ -14,32 +15,32 @@ from ottla.record.kernels import Record, Summary, read
 from ottla.record.kernels import scan as scan_section
 from ottla.wire.errors import ErrorCode, ProtocolError
 
-UNCHECKED = Struct(">qiibI")
+UNCHECKED: Final = Struct(">qiibI")
 """The front of a v2 header: base offset, length, leader epoch, magic and CRC."""
 
-CHECKED = Struct(">hiqqqhii")
+CHECKED: Final = Struct(">hiqqqhii")
 """The rest, which the CRC covers: attributes, last offset delta, base and max timestamp, producer id and epoch, base
 sequence and record count. So base offset and leader epoch can change while the CRC stays."""
 
-HEADER = Struct(UNCHECKED.format + CHECKED.format[1:])
-HEADER_SIZE = HEADER.size
-MAGIC_AT = 16
+HEADER: Final = Struct(UNCHECKED.format + CHECKED.format[1:])
+HEADER_SIZE: Final = HEADER.size
+MAGIC_AT: Final = 16
 """Where every entry, of any format, says which one it is of."""
-LENGTH_END = 12
+LENGTH_END: Final = 12
 """The length field counts the bytes after itself, so an entry takes this many more."""
 
-CODEC_MASK = 0x07
-LOG_APPEND_TIME = 0x08
-TRANSACTIONAL = 0x10
-CONTROL = 0x20
-DELETE_HORIZON = 0x40
+CODEC_MASK: Final = 0x07
+LOG_APPEND_TIME: Final = 0x08
+TRANSACTIONAL: Final = 0x10
+CONTROL: Final = 0x20
+DELETE_HORIZON: Final = 0x40
 
-DEFAULT_LIMIT = 2**28
+DEFAULT_LIMIT: Final = 2**28
 """Bytes that the records of one batch may decompress to, unless the caller says otherwise."""
 
-_PREFIX = Struct(">qiib")
-_SMALLEST_LENGTH = {0: 14, 1: 22, 2: HEADER_SIZE - LENGTH_END}
-_CRC_AT = UNCHECKED.size - 4
+_PREFIX: Final = Struct(">qiib")
+_SMALLEST_LENGTH: Final = {0: 14, 1: 22, 2: HEADER_SIZE - LENGTH_END}
+_CRC_AT: Final = UNCHECKED.size - 4
 
 
 class Batch:

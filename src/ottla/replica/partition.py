@@ -5,7 +5,7 @@ for the disk; then they wait together, and one sync serves all that came before 
 """
 
 from collections.abc import Awaitable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.config.topic import TopicConfig
 from ottla.log.append import Appended
@@ -17,13 +17,13 @@ from ottla.replica.validate import Checked
 from ottla.replica.waiters import Waiters
 from ottla.wire.errors import ErrorCode, KafkaError
 
-READ_UNCOMMITTED = 0
-READ_COMMITTED = 1
-DEBUG_REPLICA = -2
+READ_UNCOMMITTED: Final = 0
+READ_COMMITTED: Final = 1
+DEBUG_REPLICA: Final = -2
 """The replica id that reads past the high watermark, as if it were a follower."""
 
-NO_LEADER_EPOCH = -1
-IN_SYNC = 1
+NO_LEADER_EPOCH: Final = -1
+IN_SYNC: Final = 1
 """Replicas in sync: the leader itself, while there are no others."""
 
 

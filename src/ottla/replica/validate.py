@@ -4,7 +4,7 @@ Nothing here touches a single record in Python unless the topic asks for somethi
 compression, another format, a bound on old timestamps.
 """
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from ottla.config.topic import TopicConfig
 from ottla.record.batch import CONTROL, MAGIC_AT, TRANSACTIONAL, Batch, batches, records, scan
@@ -15,11 +15,11 @@ from ottla.record.kernels import Summary
 from ottla.wire.errors import ErrorCode, KafkaError, ProtocolError
 from ottla.wire.schema import Bytes
 
-MOST_DECOMPRESSED_BYTES = 2**28
+MOST_DECOMPRESSED_BYTES: Final = 2**28
 """What the records of one batch may decompress to."""
 
 
-FIRST_WITH_ZSTD = 7
+FIRST_WITH_ZSTD: Final = 7
 
 
 class Checked(NamedTuple):

@@ -14,19 +14,19 @@ RequestPrefix(api_key=3, api_version=0, correlation_id=1)
 import struct
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ottla.wire.compile import Decoder, decoder, encoder
 from ottla.wire.errors import EncodeError, ProtocolError
 from ottla.wire.header import RequestHeader, ResponseHeader
 from ottla.wire.schema import Bytes, Schema, schema_of
 
-_SIZE = struct.Struct(">i")
-_PREFIX = struct.Struct(">hhi")
-_CORRELATION_ID = struct.Struct(">i")
-_TEXT_SIZE = struct.Struct(">h")
-_CONTROLLED_SHUTDOWN = 7
-_API_VERSIONS = 18
+_SIZE: Final = struct.Struct(">i")
+_PREFIX: Final = struct.Struct(">hhi")
+_CORRELATION_ID: Final = struct.Struct(">i")
+_TEXT_SIZE: Final = struct.Struct(">h")
+_CONTROLLED_SHUTDOWN: Final = 7
+_API_VERSIONS: Final = 18
 
 
 class RequestPrefix(NamedTuple):

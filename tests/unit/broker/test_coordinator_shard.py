@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Iterator
+from errno import ENOSPC
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,6 +15,7 @@ from ottla.coordinator.outcome import Call, Outcome, Record, Ticket, tombstone
 from ottla.log.files import OpenFiles
 from ottla.log.log import Log
 from ottla.ports import SystemClock, SystemDisk
+from ottla.ports.disk import SystemFile
 from ottla.record import Codec, batches, records
 from ottla.replica.partition import Partition
 from ottla.wire.embedded.offsets_topic import GroupMetadataKey
@@ -45,14 +47,15 @@ class Groups:
         return self.when_expired
 
 
-class SlowPartition(Partition):
+class SlowPartition:
     """One whose appends are committed when the test says so."""
 
-    __slots__ = ("commits",)
-
-    def __init__(self, log: Log) -> None:
-        super().__init__("__consumer_offsets", 0, log, log.config, 0)
+    def __init__(self, partition: Partition) -> None:
+        self._partition = partition
         self.commits: list[asyncio.Future[None]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._partition, name)
 
     def committed(self, next_offset: int) -> Awaitable[None] | None:
         self.commits.append(asyncio.get_running_loop().create_future())
@@ -87,6 +90,12 @@ class World:
         return self.shard.execute(
             lambda _groups, _now, _call: outcome, CALL, caller or Stranger(), if_too_large=if_too_large
         )
+
+    def slow_down(self) -> SlowPartition:
+        """From now on the test says when something is committed."""
+        slow = SlowPartition(self.partition)
+        self.partition = cast(Partition, slow)
+        return slow
 
     def written(self) -> list[list[bytes]]:
         """Group ids in the log, by batch."""
@@ -149,7 +158,7 @@ def test_a_caller_that_goes_away_waits_no_more_and_its_ticket_may_still_be_relea
 
 def test_a_connection_that_is_cut_takes_nobody_elses_commit_with_it(world: World) -> None:
     async def story() -> None:
-        world.partition = slow = SlowPartition(world.log)
+        slow = world.slow_down()
         first = asyncio.ensure_future(world.call(Outcome("first", [record("a")])))
         second = asyncio.ensure_future(world.call(Outcome("second")))
         await asyncio.sleep(0)
@@ -163,7 +172,7 @@ def test_a_connection_that_is_cut_takes_nobody_elses_commit_with_it(world: World
 
 def test_nobody_hears_of_what_is_not_committed(world: World) -> None:
     async def story() -> None:
-        world.partition = slow = SlowPartition(world.log)
+        slow = world.slow_down()
         ticket = Ticket()
         waiting = asyncio.ensure_future(world.call(Outcome(ticket)))
         writing = asyncio.ensure_future(world.call(Outcome("written", [record("a")], [(ticket, "released")])))
@@ -195,8 +204,8 @@ def test_an_append_that_fails_fails_everyone_who_waits_and_the_shard(
     async def story() -> None:
         waiting = asyncio.ensure_future(world.call(Outcome(Ticket())))
         await asyncio.sleep(0)
-        full = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "no space left")
-        monkeypatch.setattr(Log, "append_as_leader", lambda *_, **__: (_ for _ in ()).throw(full))
+        full = OSError(ENOSPC, "no space left")
+        monkeypatch.setattr(SystemFile, "append", lambda *_: (_ for _ in ()).throw(full))
         with pytest.raises(KafkaError, match="COORDINATOR_NOT_AVAILABLE"):
             world.call(Outcome("never", [record("a")]))
         with pytest.raises(KafkaError, match="COORDINATOR_NOT_AVAILABLE"):
@@ -209,7 +218,7 @@ def test_an_append_that_fails_fails_everyone_who_waits_and_the_shard(
 
 def test_a_commit_that_fails_fails_everyone_who_waits_and_the_shard(world: World) -> None:
     async def story() -> None:
-        world.partition = slow = SlowPartition(world.log)
+        slow = world.slow_down()
         waiting = asyncio.ensure_future(world.call(Outcome(Ticket())))
         writing = asyncio.ensure_future(world.call(Outcome("never", [record("a")])))
         await asyncio.sleep(0)

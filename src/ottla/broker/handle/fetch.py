@@ -7,7 +7,7 @@ sessions, v13 topic ids.
 """
 
 import asyncio
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.broker.conversion import FIRST_VERSION_AS_STORED, records_for
 from ottla.broker.failures import error_code
@@ -24,7 +24,7 @@ from ottla.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
-MOST_BYTES_REWRITTEN = 1024 * 1024
+MOST_BYTES_REWRITTEN: Final = 1024 * 1024
 """What one reply to an old client holds in memory, if its first batch is not larger: it may never be read."""
 
 

@@ -6,7 +6,7 @@ created if the broker and, from v4 on, the client allow it. v10 has topic ids, v
 Whoever may not describe a topic does not learn whether it is there, nor the name to an id.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ottla.broker.acl.check import allowed_names, authorized_operations, cluster_operations, is_allowed, topic_failure
 from ottla.broker.request import Answer, Request
@@ -25,7 +25,7 @@ from ottla.wire.errors import ErrorCode, KafkaError
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
-NO_ID = bytes(16)
+NO_ID: Final = bytes(16)
 
 
 def handle(broker: "Broker", request: Request) -> Answer:

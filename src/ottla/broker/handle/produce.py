@@ -6,7 +6,7 @@ the only way to tell.
 """
 
 import asyncio
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ottla.broker.acl.check import check_allowed, topic_failure
 from ottla.broker.internal_topics import check_not_internal
@@ -29,10 +29,10 @@ from ottla.wire.schema import Bytes
 if TYPE_CHECKING:
     from ottla.broker.broker import Broker
 
-HEAVY_BYTES = 64 * 1024
+HEAVY_BYTES: Final = 64 * 1024
 """Old records, and those that gzip has compressed, are checked off the event loop from this size on."""
 
-HEAVY_COMPRESSED_BYTES = 4 * HEAVY_BYTES
+HEAVY_COMPRESSED_BYTES: Final = 4 * HEAVY_BYTES
 """Those that another codec has compressed, all of a request together. Fewer take about as long as a thread's help."""
 
 
