@@ -87,9 +87,9 @@ class Security:
                 raise ValueError(f"ssl_context and {given[0]} are both set; load it into the context instead")
             given = ["ssl_context"]
         if given and not self.uses_tls:
+            others = "'SASL_SSL'" if self.uses_sasl else "'SSL' or 'SASL_SSL'"
             raise ValueError(
-                f"{given[0]} is set, but security_protocol is {protocol!r}; "
-                "set security_protocol to 'SSL' or 'SASL_SSL'"
+                f"{given[0]} is set, but security_protocol is {protocol!r}; set security_protocol to {others}"
             )
         if self.ssl_keyfile is not None and self.ssl_certfile is None:
             raise ValueError("ssl_keyfile is set without ssl_certfile; give the certificate that belongs to the key")
@@ -110,7 +110,7 @@ class Security:
         if self.sasl_mechanism is None or self.sasl_mechanism.upper() not in MECHANISMS:
             raise ValueError(f"sasl_mechanism is {self.sasl_mechanism!r}; it must be one of {', '.join(MECHANISMS)}")
         object.__setattr__(self, "sasl_mechanism", self.sasl_mechanism.upper())
-        needed = (_PROVIDER,) if self.sasl_mechanism == "OAUTHBEARER" else _SASL_TEXTS[1:]
+        needed = (_PROVIDER,) if self.sasl_mechanism == "OAUTHBEARER" else _SASL_TEXTS[:2]
         for name in needed:
             if not given.get(name):
                 raise ValueError(f"{name} is not set; {self.sasl_mechanism} needs {' and '.join(needed)}")
@@ -126,7 +126,8 @@ class Security:
         return self.security_protocol.startswith("SASL")
 
 
-_SASL_TEXTS = ("sasl_mechanism", "sasl_plain_username", "sasl_plain_password")
+# The user first: the mechanism may be one that was not asked for, but follows from there being a user.
+_SASL_TEXTS = ("sasl_plain_username", "sasl_plain_password", "sasl_mechanism")
 _PROVIDER = "sasl_oauth_token_provider"
 _SSL_TEXTS = ("ssl_cafile", "ssl_certfile", "ssl_keyfile", "ssl_password", "ssl_crlfile", "ssl_ciphers")
 

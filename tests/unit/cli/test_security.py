@@ -130,12 +130,21 @@ def test_what_fails_is_told_in_one_line(ottla: Run, files: Files, words: tuple[s
             "sasl.oauthbearer.token.endpoint.url in a file for --command-config is not set",
         ),
         (("--username", "User:alice"), "call the user 'alice'; write 'alice' here"),
+        (
+            ("--username", "alice", "--security-protocol", "SSL"),
+            "--username is set, but --security-protocol is 'SSL'; set --security-protocol to 'SASL_SSL', or to",
+        ),
+        (
+            ("--username", "alice", "--security-protocol", "SASL_PLAINTEXT", "--ca", "ca.pem"),
+            "--ca is set, but --security-protocol is 'SASL_PLAINTEXT'; set --security-protocol to 'SASL_SSL'",
+        ),
     ],
 )
 def test_options_that_do_not_go_together_are_a_mistake_in_the_command_line(
     ottla: Run, words: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "300")
+    monkeypatch.setenv("OTTLA_PASSWORD", "hidden")
     result = ottla("topic", "list", *words)
     assert result.exit_code == 2
     assert said in " ".join(result.stderr.split())
