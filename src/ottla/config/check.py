@@ -137,9 +137,15 @@ def each_principal(value: Value) -> str | None:
 
     >>> each_principal("User:admin;root")
     "'root' is no principal; write User:root"
+    >>> each_principal("User:admin,User:root")
+    "'User:admin,User:root' would be one principal; write semicolons between them, as in User:admin;User:root"
     """
     for principal in principals_of(str(value)):
         kind, _, name = principal.partition(":")
         if not (kind and name):
             return f"{principal!r} is no principal; write User:{principal.strip(':')}"
+        # No certificate has such a name, and a broker that took it would have no super user.
+        if re.search(r",\s*User:", principal):
+            several = re.sub(r",\s*User:", ";User:", principal)
+            return f"{principal!r} would be one principal; write semicolons between them, as in {several}"
     return None

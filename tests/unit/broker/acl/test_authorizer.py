@@ -226,6 +226,7 @@ def test_without_settings_there_is_none() -> None:
             "'com.example.Mine': must be one of ottla, org.apache.*, or empty",
         ),
         ({"super.users": "root"}, "write User:root"),
+        ({"super.users": "User:root, User:alice"}, "write semicolons between them, as in User:root;User:alice"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, str], complaint: str) -> None:
