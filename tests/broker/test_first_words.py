@@ -47,6 +47,14 @@ def test_rules_of_access_without_an_authorizer_are_told_to_mean_nothing(
     assert told_of(first_words(caplog, settings, folder), "there are rules of access") == []
 
 
+def test_an_authorizer_by_which_nobody_could_make_the_first_rule_is_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    beginning, settings = "there are neither rules of access nor super users", {"authorizer.class.name": "ottla"}
+    (said,) = told_of(first_words(caplog, settings), beginning)
+    assert said.endswith("set super.users = User:NAME")
+    for others in ({"super.users": "User:root"}, {"allow.everyone.if.no.acl.found": "true"}):
+        assert told_of(first_words(caplog, {**settings, **others}), beginning) == []
+
+
 @pytest.mark.parametrize(
     ("mechanisms", "has", "advised"),
     [

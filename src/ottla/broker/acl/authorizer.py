@@ -102,11 +102,13 @@ class Authorizer:
                     "super.users is set" if config.super_users else "there are rules of access",
                 )
             return None
-        return cls(
-            acls,
-            super_users=config.super_user_principals(),
-            allow_if_no_rule=config.allow_everyone_if_no_acl_found,
-        )
+        super_users, allow_if_no_rule = config.super_user_principals(), config.allow_everyone_if_no_acl_found
+        if not (acls or super_users or allow_if_no_rule):
+            log.warning(
+                "there are neither rules of access nor super users: nobody may do anything, and nobody make the first "
+                "rule; set super.users = User:NAME"
+            )
+        return cls(acls, super_users=super_users, allow_if_no_rule=allow_if_no_rule)
 
     def take(self, acls: Acls) -> None:
         """Decide by these rules from now on."""
