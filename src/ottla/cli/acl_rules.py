@@ -80,6 +80,8 @@ class Resources:
         if self.pattern_type not in ("literal", "prefixed"):
             message = f"{self.pattern_type!r} chooses among rules; a rule itself is literal or prefixed"
             raise typer.BadParameter(message, param_hint="--resource-pattern-type")
+        for name in self.topic or ():
+            _check_topic(name, self.pattern_type)
         return [ResourcePattern(kind, name, self._pattern_of(kind)) for kind, name in self.named()]
 
     def filters(self) -> list[ResourcePatternFilter]:
@@ -190,6 +192,19 @@ def rules_of(resources: Resources, people: People, operations: Sequence[str], ro
         except KafkaError as error:
             raise typer.BadParameter(error.message) from None
     return rules
+
+
+def _check_topic(name: str, pattern_type: str) -> None:
+    """Refuse what fits no topic, since none has a star in its name, and what looks as if it allowed or denied much."""
+    if WILDCARD not in name or (name, pattern_type) == (WILDCARD, "literal"):
+        return
+    beginning = name.partition(WILDCARD)[0]
+    message = f"no topic has a star in its name, and {name!r} stands for none; "
+    if beginning:
+        message += f"for all that begin with {beginning!r} write --topic {beginning} --resource-pattern-type prefixed"
+    else:
+        message += "for all topics write --topic '*' --resource-pattern-type literal"
+    raise typer.BadParameter(message, param_hint="--topic")
 
 
 def _check_host(host: str, option: str) -> None:

@@ -12,10 +12,12 @@ from typer.testing import CliRunner, Result
 
 from ottla.cli.commands import register
 from ottla.client.admin import (
+    ACL,
     ACLFilter,
     ACLOperation,
     ACLPermissionType,
     ACLResourcePatternType,
+    ResourcePattern,
     ResourcePatternFilter,
     ResourceType,
 )
@@ -137,6 +139,14 @@ def test_all_operations_on_the_cluster_are_one_rule(ottla: Ottla) -> None:
         (("--group", "a", "--allow-principal", "User:a", "--operation", "Write"), "those are ALL, READ, DELETE"),
         (("--topic", "a", "--allow-principal", "User:a", "--allow-host", "10.0.0.0/8"), "'10.0.0.0/8' is no address"),
         (("--topic", "a", "--deny-principal", "User:a", "--deny-host", "localhost"), "for --deny-host: 'localhost' is"),
+        (
+            ("--topic", "orders-*", "--allow-principal", "User:a"),
+            "for all that begin with 'orders-' write --topic orders- --resource-pattern-type prefixed",
+        ),
+        (
+            ("--topic", "*", "--resource-pattern-type", "prefixed", "--deny-principal", "User:a"),
+            "for all topics write --topic '*' --resource-pattern-type literal",
+        ),
         (("--topic", "a", "--allow-principal", "User:a", "--idempotent"), "it goes with --producer"),
         (("--producer", "--allow-principal", "User:a"), "give --topic"),
         (("--consumer", "--topic", "a", "--allow-principal", "User:a"), "give --topic and --group"),
@@ -157,6 +167,19 @@ def test_what_makes_no_sense_is_a_mistake_in_the_command_line(
     assert result.exit_code == 2
     unwrapped = " ".join(result.stderr.replace("│", " ").split())
     assert complaint in unwrapped
+    assert rules(ottla) == set()
+
+
+def test_a_rule_with_a_star_in_a_topics_name_that_others_have_made_can_be_removed(
+    ottla: Ottla, ruled: TestBroker
+) -> None:
+    rule = ACL(
+        "User:a", "*", ACLOperation.READ, ACLPermissionType.ALLOW, ResourcePattern(ResourceType.TOPIC, "orders-*")
+    )
+    with Admin(ruled.bootstrap_servers) as admin:
+        admin.create_acls([rule])
+    assert rules(ottla, "--topic", "orders-*") == {("TOPIC", "orders-*", "LITERAL", "User:a", "*", "READ", "ALLOW")}
+    assert "removed: ALLOW READ" in ottla("acl", "remove", "--topic", "orders-*").stderr
     assert rules(ottla) == set()
 
 
