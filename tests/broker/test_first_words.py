@@ -9,6 +9,7 @@ from ottla.cluster.credential import ScramMechanism
 from ottla.sync import Admin
 from ottla.testing import TestBroker
 from tests.broker.sasl_world import add_users
+from tests.waiting import until
 
 NOBODY = "nobody can log in at listener SASL_PLAINTEXT"
 OPEN = "everybody who gets in may do everything; set authorizer.class.name = ottla"
@@ -92,3 +93,12 @@ def test_users_in_the_settings_and_those_with_tokens_are_users_too(
         assert told_of(first_words(caplog, settings), NOBODY) == []
     # Those of the settings have passwords for PLAIN alone.
     assert told_of(first_words(caplog, {**given, "sasl.enabled.mechanisms": "SCRAM-SHA-256"}), NOBODY)
+
+
+def test_a_key_set_that_is_not_there_is_told_of_before_the_first_token_comes(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = (tmp_path / "keys.json").as_uri()
+    settings = {"listeners": BOTH, "sasl.enabled.mechanisms": "OAUTHBEARER", "sasl.oauthbearer.jwks.endpoint.url": url}
+    with TestBroker(settings):
+        until(lambda: told_of(list(caplog.messages), f"cannot get the keys for OAUTHBEARER from {url}: "))

@@ -51,6 +51,7 @@ class Gates:
 
         tokens = Tokens(self._broker.config, listener)
         self._tokens.append(tokens)
+        tokens.begin()
         return tokens
 
     def most_bytes(self, listener: str) -> int:

@@ -90,6 +90,11 @@ class Tokens:
         self._next_regular = 0.0
         self._next_fetch = 0.0
 
+    def begin(self) -> None:
+        """Fetch the keys before the first token comes, so that the log says at the start if there are none."""
+        loop = asyncio.get_running_loop()
+        self._fetching = loop.create_task(self._fetch(loop))
+
     async def check(self, token: str, host: str) -> Bearer:
         """Whom a token speaks for; SaslError, without the token, if it is not good."""
         if len(token) > LONGEST_TOKEN:
