@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import re
 import socket
 import threading
 import time
@@ -29,15 +30,18 @@ from ottla.metrics.family import Family
 from ottla.metrics.logs import JsonFormatter
 from ottla.sync import Admin as SyncAdmin
 from ottla.testing import TestBroker
+from ottla.wire.api import MODULES, api_name
 from ottla.wire.api.api_versions import ApiVersionsRequest
 from ottla.wire.api.metadata import MetadataRequest
 from ottla.wire.errors import KafkaError
 from ottla.wire.frame import encode_request
+from tests.waiting import until
 
 Values = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 DASHBOARD = Path(__file__).parents[2] / "examples" / "metrics" / "grafana.json"
 DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
+METRIC = re.compile(r"\b(?:ottla|process)_[a-z_]+[a-z]\b")
 
 
 @pytest.fixture
@@ -399,10 +403,48 @@ def test_what_is_written_about_metrics_names_those_that_there_are(broker: TestBr
         assert there - {_family(name) for name in named} == set(), "metrics that nobody has described"
 
 
-def _names_in(text: str) -> set[str]:
-    import re
+def test_the_dashboard_asks_for_labels_that_its_metrics_have(broker: TestBroker) -> None:
+    """A sum by a label that there is not is one line, and a choice by one is empty: nobody is told what is wrong."""
+    produce(broker, "orders", 1)
+    settings = {"group.id": "readers", "auto.offset.reset": "earliest"}
+    consumer = confluent_kafka.Consumer({"bootstrap.servers": broker.bootstrap_servers, **settings})
+    consumer.subscribe(["orders"])
+    assert consumer.consume(1, 30)
+    consumer.commit(asynchronous=False)
+    with SyncAdmin(broker.bootstrap_servers) as admin, pytest.raises(KafkaError):
+        admin.create_topics([NewTopic("orders", 1)])
+    # librdkafka asks which metrics are wanted, and that is an event.
+    asked = ("ottla_events_total", frozenset({("event", "telemetry_asked")}))
+    values = until(lambda: found if asked in (found := scrape(broker)) else {})
+    consumer.close()
+    labels_of: dict[str, set[str]] = {}
+    for name, labels in values:
+        labels_of.setdefault(name, {"instance"}).update(label for label, _ in labels)
+    apis = {api_name(key) for key in MODULES}
+    queries = list(_queries(json.loads(DASHBOARD.read_text())))
+    assert queries
+    for expression, legend in queries:
+        there = set.union(*(labels_of.get(name, set()) for name in re.findall(METRIC, expression)))
+        grouped = {one for found in re.findall(r"\bby \(([^)]*)\)", expression) for one in re.split(", *", found)}
+        chosen = re.findall(r'(\w+)(?:=|!=|=~|!~)"([^"]*)"', expression)
+        assert grouped | {label for label, _ in chosen} <= there, expression
+        assert set(re.findall(r"\{\{(\w+)\}\}", legend)) <= (grouped or there), f"{legend!r} of {expression}"
+        assert {one for label, names in chosen if label == "api" for one in names.split("|")} <= apis, expression
 
-    return set(re.findall(r"\bottla_[a-z_]+[a-z]\b", text))
+
+def _queries(panel: Any) -> Iterator[tuple[str, str]]:
+    """What panels ask for, with what they call it."""
+    if isinstance(panel, dict):
+        if "expr" in panel:
+            yield panel["expr"], panel["legendFormat"]
+        panel = list(panel.values())
+    if isinstance(panel, list):
+        for one in panel:
+            yield from _queries(one)
+
+
+def _names_in(text: str) -> set[str]:
+    return {name for name in re.findall(METRIC, text) if name.startswith("ottla_")}
 
 
 def _family(name: str) -> str:
