@@ -7,6 +7,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from statistics import median
 from typing import Any
@@ -123,18 +124,25 @@ def test_a_producer_writes_as_much_as_it_may_and_others_are_not_slowed(broker: T
     assert median(beside) < 3 * median(alone) + 0.05
 
 
-def test_a_consumer_reads_as_much_as_it_may(broker: TestBroker) -> None:
+def test_a_consumer_reads_as_much_as_it_may_and_others_are_not_slowed(broker: TestBroker) -> None:
     # Small batches: the last one of a fetch is cut off at its limit, and readers throw it away and fetch it again.
     producer = confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers, "batch.num.messages": 1})
-    for _ in range(int(BYTES_A_SECOND * (SECONDS + WINDOWS + 3) / 4000)):
+    count = int(BYTES_A_SECOND * (SECONDS + WINDOWS + 3) / 4000)
+    for _ in range(count):
         producer.produce("topic", bytes(4000))
     assert producer.flush(60) == 0
-    _limit(broker, ClientQuotaEntity(user="ANONYMOUS"), consumer_byte_rate=BYTES_A_SECOND)
-    settings = {"group.id": "g", "fetch.message.max.bytes": 100_000}
+    limited = ClientQuotaEntity(user="ANONYMOUS", client_id="limited")
+    _limit(broker, limited, consumer_byte_rate=BYTES_A_SECOND)
+    told: list[float] = []
+
+    def reader(client_id: str, **settings: Any) -> Any:
+        common = {"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", "fetch.message.max.bytes": 100_000}
+        consumer = confluent_kafka.Consumer({**common, "client.id": client_id, **settings})
+        consumer.assign([confluent_kafka.TopicPartition("topic", 0, 0)])
+        return consumer
 
     def read() -> list[tuple[float, int]]:
-        consumer = confluent_kafka.Consumer({"bootstrap.servers": broker.bootstrap_servers, **settings})
-        consumer.assign([confluent_kafka.TopicPartition("topic", 0, 0)])
+        consumer = reader("limited")
         marks: list[tuple[float, int]] = []
         begun = time.monotonic()
         while time.monotonic() < begun + SECONDS:
@@ -143,7 +151,25 @@ def test_a_consumer_reads_as_much_as_it_may(broker: TestBroker) -> None:
         consumer.close()
         return marks
 
-    _check(read)
+    def read_all() -> float:
+        # When the limited one has to wait.
+        time.sleep(WINDOWS)
+        consumer = reader("free", throttle_cb=lambda event: told.append(event.throttle_time))
+        begun, left = time.monotonic(), count
+        while left:
+            left -= sum(message.error() is None for message in consumer.consume(left, 0.05))
+            assert time.monotonic() < begun + 60
+        took = time.monotonic() - begun
+        consumer.close()
+        return took
+
+    with ThreadPoolExecutor(1) as pool:
+        free = pool.submit(read_all)
+        _check(read)
+    print(f"all of it takes {free.result():.2f} s beside the limited one")
+    # It would take longer than the whole test if it were limited too.
+    assert free.result() < SECONDS / 2
+    assert told == []
 
 
 def test_a_client_that_takes_all_the_time_is_held_to_its_share(broker: TestBroker) -> None:
