@@ -1,8 +1,10 @@
 """Java's producer and consumer log in: new ones in SaslAuthenticate requests, old ones with bare messages."""
 
 import json
+import logging
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -16,11 +18,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from jwt.algorithms import ECAlgorithm
 
 from ottla.broker.turns import MOST_WAITING
-from ottla.client.admin import ScramMechanism, UserScramCredentialDeletion, UserScramCredentialUpsertion
+from ottla.client.admin import NewTopic, ScramMechanism, UserScramCredentialDeletion, UserScramCredentialUpsertion
 from ottla.cluster.credential import ScramCredential
 from ottla.net.sasl.scram import matches
 from ottla.record import Record
-from ottla.sync import Admin
+from ottla.sync import Admin, Producer
 from ottla.testing import TestBroker
 from ottla.wire.api.sasl_authenticate import SaslAuthenticateRequest
 from tests.broker.sasl_client import SaslClient
@@ -53,6 +55,7 @@ each_login = pytest.mark.parametrize(
 )
 
 
+SESSION_MS = 2_000
 KEY, OTHER_KEY, RETIRED_KEY = (ec.generate_private_key(ec.SECP256R1()) for _ in range(3))
 
 
@@ -190,6 +193,41 @@ def test_java_as_a_user_who_was_deleted_gets_nowhere(broker: TestBroker, java: J
         admin.alter_user_scram_credentials([UserScramCredentialDeletion("mallory", "SCRAM-SHA-256")])
     for given in logins:
         assert "SaslAuthenticationException" in str(java.produce(servers, topic, [record], **given)[0])
+
+
+@pytest.mark.parametrize("java", [NEWEST, "2.8.2"], indirect=True)
+def test_java_logs_in_again_on_the_same_connection_before_its_session_ends(
+    java: JavaClient, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = {
+        "listeners": "PLAINTEXT://127.0.0.1:0,SASL_PLAINTEXT://127.0.0.1:0",
+        "connections.max.reauth.ms": str(SESSION_MS),
+        "group.initial.rebalance.delay.ms": "0",
+    }
+    caplog.set_level(logging.DEBUG, "ottla")
+    with TestBroker(settings) as short:
+        with Admin(short.bootstrap_servers) as admin:
+            admin.alter_user_scram_credentials([UserScramCredentialUpsertion("alice", "SCRAM-SHA-256", "wonder")])
+            admin.create_topics([NewTopic("sessions", 1)])
+        servers = str(short.endpoints["SASL_PLAINTEXT"])
+        member = java.join(servers, "readers", topic="sessions", **login("SCRAM-SHA-256", "wonder"))
+        read: list[bytes] = []
+        sent: list[bytes] = []
+        with Producer(bootstrap_servers=short.bootstrap_servers) as producer:
+            deadline = time.monotonic() + 3 * SESSION_MS / 1000
+            while time.monotonic() < deadline or len(read) < len(sent):
+                assert time.monotonic() < deadline + 30
+                if time.monotonic() < deadline:
+                    sent.append(b"%d" % len(sent))
+                    producer.send("sessions", sent[-1]).result(30)
+                read += member.poll()
+        member.commit()
+        member.close()
+    assert read == sent
+    logins = Counter(
+        vars(record)["address"] for record in caplog.records if record.getMessage().startswith("User:alice logged in")
+    )
+    assert max(logins.values()) >= 3, logins
 
 
 @pytest.mark.parametrize("java", [NEWEST, "2.8.2"], indirect=True)

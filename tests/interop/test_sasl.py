@@ -4,6 +4,7 @@ import asyncio
 import json
 import logging
 import time
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -408,13 +409,14 @@ def test_a_consumer_in_a_group_goes_on_over_sessions(short: TestBroker, caplog: 
     assert not [one.getMessage() for one in caplog.records if one.levelno >= logging.WARNING]
 
 
-def test_librdkafka_logs_in_again(short: TestBroker) -> None:
+def test_librdkafka_logs_in_again_on_the_same_connection(short: TestBroker, caplog: pytest.LogCaptureFixture) -> None:
     errors: list[Any] = []
 
     def delivered(error: Any, message: Any) -> None:
         if error is not None:
             errors.append(error)
 
+    caplog.set_level(logging.DEBUG, "ottla.broker")
     producer = confluent_kafka.Producer(
         {**librdkafka_options(login(short, "SCRAM-SHA-256")), "error_cb": errors.append, "log_level": 0}
     )
@@ -423,6 +425,8 @@ def test_librdkafka_logs_in_again(short: TestBroker) -> None:
         producer.produce("sessions-of-librdkafka", VALUE, on_delivery=delivered)
         assert producer.flush(30) == 0
     assert errors == []
+    logins = [one for one in caplog.records if one.getMessage().startswith("User:alice logged in")]
+    assert max(Counter(vars(one)["address"] for one in logins).values()) >= 2
 
 
 def test_a_user_who_is_gone_cannot_log_in_again(short: TestBroker) -> None:
