@@ -14,25 +14,20 @@ import tempfile
 import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Awaitable, Callable, Sequence
-from types import CoroutineType
 from typing import Any
 
 import uvloop
 
 from bench.caller import Caller, frame, produce_frame
 from bench.timing import stay_on_one_core
-from ottla.broker.apis import find_route
-from ottla.broker.audit import AUDITED
-from ottla.broker.broker import Broker
 from ottla.broker.dispatch import Dispatcher, Reply
-from ottla.broker.request import Client, Request
+from ottla.broker.request import Client
 from ottla.broker.server import Server
 from ottla.config.broker import BrokerConfig
 from ottla.metrics.clients import ClientCounters
 from ottla.net.listener import Listener
 from ottla.net.serving import ANONYMOUS
 from ottla.wire.api.fetch import FetchPartition, FetchRequest, FetchTopic
-from ottla.wire.frame import encode_response, read_request_prefix
 from ottla.wire.schema import Bytes
 
 TOPIC = "bench"
@@ -64,37 +59,6 @@ class _Client:
         raise AssertionError("there are no quotas here")
 
 
-class _Uncounted:
-    """A dispatcher that does the same and counts nothing."""
-
-    def __init__(self, broker: Broker) -> None:
-        self._broker = broker
-        self._quotas = broker.quotas
-
-    def handle(self, caller: Client, frame: Bytes) -> Reply | Awaitable[Reply]:
-        api_key, version, correlation_id = read_request_prefix(frame)
-        route = find_route(api_key, version)
-        assert route is not None
-        read, handler = route
-        header, body = read(frame)
-        client_id = header.client_id
-        request = Request(api_key, version, client_id, caller, body)
-        if caller.client_id != client_id:
-            # Logs name it, whether anybody counts or not.
-            caller.client_id = client_id
-        answer: Any = handler(self._broker, request)
-        if isinstance(answer, CoroutineType):
-            return self._reply_later(answer, version, correlation_id)
-        assert not self._quotas.active
-        reply = None if answer is None else encode_response(answer, version, correlation_id=correlation_id)
-        assert api_key not in AUDITED
-        return reply
-
-    async def _reply_later(self, answer: Awaitable[Any], version: int, correlation_id: int) -> Reply:
-        # Seldom: what is fetched was no longer in memory.
-        return encode_response(await answer, version, correlation_id=correlation_id)
-
-
 def _fetch_frame() -> bytes:
     # The first record each time: the broker has the same to do, however much was produced meanwhile.
     partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1)
@@ -114,7 +78,7 @@ async def _measure(folder: str) -> None:
     async with Server(BrokerConfig(settings)) as server:
         assert server.broker is not None
         await server.broker.topics.create(TOPIC)
-        handlers = [_Uncounted(server.broker).handle, Dispatcher(server.broker).handle]
+        handlers = [Dispatcher(server.broker, counting=counts).handle for counts in (False, True)]
         for title, make in REQUESTS.items():
             _tell(f"in memory: {title}", _in_memory(handlers, _Client(), make()[4:]))
         for connections in CONNECTIONS:
@@ -139,14 +103,19 @@ def _tell(title: str, times: Sequence[Sequence[float]]) -> None:
 def _in_memory(handlers: Sequence[Handle], client: _Client, request: bytes) -> list[list[float]]:
     """Microseconds of processor time per request, by handler: many short blocks in turn."""
     times: list[list[float]] = [[] for _ in handlers]
-    for _ in range(BLOCKS):
-        for handle, found in zip(handlers, times, strict=True):
+    for number in range(BLOCKS):
+        for index in _order(number):
             frames = [bytearray(request) for _ in range(BLOCK)]
             started = time.thread_time_ns()
             for each in frames:
-                handle(client, each)
-            found.append((time.thread_time_ns() - started) / BLOCK / 1000)
+                handlers[index](client, each)
+            times[index].append((time.thread_time_ns() - started) / BLOCK / 1000)
     return times
+
+
+def _order(number: int) -> tuple[int, int]:
+    """Whoever comes second finds the caches warm, so it is each in turn."""
+    return (0, 1) if number % 2 else (1, 0)
 
 
 async def _over_sockets(handlers: Sequence[Handle], title: str, connections: int) -> list[list[float]]:
@@ -158,8 +127,7 @@ async def _over_sockets(handlers: Sequence[Handle], title: str, connections: int
     try:
         ports = [(await listener.start("127.0.0.1", 0))[1] for listener in listeners]
         for number in range(-1, BLOCKS_OVER_SOCKETS):
-            # Whoever comes second finds the caches warm, so it is each in turn.
-            for index in (0, 1) if number % 2 else (1, 0):
+            for index in _order(number):
                 started = time.thread_time_ns()
                 await _block(load, ports[index])
                 if number >= 0:

@@ -31,8 +31,10 @@ log = logging.getLogger("ottla.broker")
 class Dispatcher:
     """Answers frames. What cannot be answered in a format that the client surely reads closes the connection."""
 
-    def __init__(self, broker: "Broker") -> None:
+    def __init__(self, broker: "Broker", *, counting: bool = True) -> None:
+        """What counting costs is seen beside one that does not."""
         self._broker = broker
+        self._counting = counting
         self._metrics = broker.metrics
         self._quotas = broker.quotas
         self._monotonic = broker.metrics.monotonic
@@ -63,7 +65,8 @@ class Dispatcher:
             begun, self._done_at = max(caller.active_at, self._done_at), self._monotonic()
             self._hold_back(caller, request, answer, len(frame), self._done_at - begun)
         reply = None if answer is None else encode_response(answer, version, correlation_id=correlation_id)
-        self._answered(api_key, client, len(frame), answer, reply, caller.active_at)
+        if self._counting:
+            self._answered(api_key, client, len(frame), answer, reply, caller.active_at)
         if api_key in AUDITED:
             record_request(request, answer)
         return reply
@@ -88,7 +91,8 @@ class Dispatcher:
         if self._quotas.active:
             self._hold_back(caller, request, response, size, stopwatch.seconds)
         reply = None if response is None else encode_response(response, request.version, correlation_id=correlation_id)
-        self._answered(request.api_key, client, size, response, reply, begun)
+        if self._counting:
+            self._answered(request.api_key, client, size, response, reply, begun)
         if request.api_key in AUDITED:
             record_request(request, response)
         return reply
