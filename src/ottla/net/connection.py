@@ -18,11 +18,11 @@ from typing import Any, NamedTuple, Self, cast
 
 from ottla import __version__
 from ottla.net.authenticate import log_in
+from ottla.net.departure import Departure
 from ottla.net.failures import (
     BrokerUnreachableError,
     ConnectionLostError,
     HandshakeCutError,
-    LoginMissingError,
     MalformedReplyError,
     RequestTimedOutError,
 )
@@ -37,11 +37,11 @@ from ottla.net.negotiate import (
 )
 from ottla.net.outlet import Outlet
 from ottla.net.quiet import Quiet, mutes
-from ottla.net.receiving import BELIEVED_BYTES, TLS_ALERT, Receiver, begins_like, scratch
+from ottla.net.receiving import BELIEVED_BYTES, Receiver, scratch
 from ottla.net.security import PLAINTEXT, Security
 from ottla.net.sending import write_all
 from ottla.net.tls import client_tls
-from ottla.net.tls_errors import SecurityProtocolError, SslAuthenticationError, client_error, only_tls
+from ottla.net.tls_errors import client_error
 from ottla.net.waking import Alarm
 from ottla.ports import Chance, SystemChance
 from ottla.wire import api
@@ -66,8 +66,6 @@ GOODBYE_SECONDS = 5.0
 
 LAST_QUESTION = 2
 """How many requests a connection begins with at most, to learn the versions."""
-
-SASL_HANDSHAKE = 17
 
 _CORRELATION_ID = struct.Struct(">i")
 
@@ -499,23 +497,24 @@ class Connection(asyncio.BufferedProtocol):
         if pending is None:
             log.warning("%s answered a request that is not pending, %d; ignored", self.broker, correlation_id)
             return
-        if pending.glance is not None:
-            recognised = pending.glance(frame)
-            if recognised is not None:
-                self._tell(pending.then, recognised, None)
-                return
         try:
-            if pending.key == API_VERSIONS and not self.offer:
+            recognised = None if pending.glance is None else pending.glance(frame)
+            if recognised is not None:
+                response = recognised
+            elif pending.key == API_VERSIONS and not self.offer:
                 response = decode_offer(frame, pending.version)
             else:
                 response = decode_response(api.response(pending.key), pending.version, frame)[1]
-        except ProtocolError as error:
+        # Whatever it is, whoever waits for the reply must hear of it.
+        except Exception as error:
+            if not isinstance(error, ProtocolError):
+                log.exception("a reply of %s could not be read", self.broker)
             name = f"{api.api_name(pending.key)} v{pending.version}"
             failure = MalformedReplyError(f"{self.broker} answered {name} with bytes that make no sense: {error}")
             failure.__cause__ = error
             self._tell(pending.then, None, failure)
         else:
-            pause_ms = getattr(response, "throttle_time_ms", 0)
+            pause_ms = 0 if recognised is not None else getattr(response, "throttle_time_ms", 0)
             if pause_ms > 0:
                 self._keep_quiet(pause_ms / 1000)
             self._tell(pending.then, response, None)
@@ -544,38 +543,14 @@ class Connection(asyncio.BufferedProtocol):
             self._outlet = None
         self._sends_late = False
         self._left_by_broker = self._lost is None
-        cause = f": {error}" if error is not None else ""
-        failure: KafkaError | None = None
+        reason = f"{self.broker} closed the connection"
         if self._left_by_broker:
-            failure = self._security_failure(error) or self._login_missing()
-            if not self.offer and self._security.ssl_certfile is not None and not self._security.uses_sasl:
-                # It has not said a word: that is all a client learns of whom the broker has no name for.
-                cause += ", as brokers do whose ssl.principal.mapping.rules do not fit the certificate of ssl_certfile"
-        self._give_up(f"{self.broker} closed the connection{cause}", failure)
+            at_first_request = bool(self._pending) and min(self._pending) <= LAST_QUESTION + 1
+            left = Departure(self.broker, self._security, self.offer, self._receiver.announced, at_first_request, error)
+            self._give_up(reason + left.cause, left.failure)
+        else:
+            self._give_up(reason if error is None else f"{reason}: {error}")
         _settle(self._closed)
-
-    def _login_missing(self) -> "LoginMissingError | None":
-        """What it may mean that the broker left at the first request."""
-        is_first = bool(self._pending) and min(self._pending) <= LAST_QUESTION + 1
-        if not is_first or self._security.uses_sasl or SASL_HANDSHAKE not in self.offer:
-            return None
-        protocol = "SASL_SSL" if self._security.uses_tls else "SASL_PLAINTEXT"
-        return LoginMissingError(
-            f"{self.broker} closed the connection at the first request, as brokers do that ask for a login; "
-            f"if so, set security_protocol to {protocol!r}, and sasl_mechanism"
-        )
-
-    def _security_failure(self, error: Exception | None) -> SslAuthenticationError | None:
-        """What it means for security that the broker left, if it means anything."""
-        if not self._security.uses_tls:
-            # The broker has tried to say, in its own language, that it does not understand.
-            if not self.offer and begins_like(self._receiver.announced, TLS_ALERT):
-                return SecurityProtocolError(only_tls(self.broker))
-            return None
-        if error is None:
-            return None
-        # With TLS 1.3 a broker says after the handshake what it thinks of the client's certificate.
-        return client_error(error, self.broker, has_certificate=self._security.ssl_certfile is not None)
 
 
 def _reason(error: Exception) -> str:

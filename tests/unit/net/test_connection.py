@@ -229,6 +229,26 @@ def test_a_reply_that_makes_no_sense_fails_its_request_alone(loop_factory: LoopF
     run(loop_factory, story())
 
 
+def test_a_reply_that_nobody_can_read_for_an_unknown_reason_leaves_nobody_waiting(
+    loop_factory: LoopFactory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_arguments: object) -> None:
+        raise TypeError("a mistake in the client")
+
+    async def story() -> None:
+        async with listening(offering(NEWEST, metadata)) as listener:
+            connection = await Connection.open(*listener.address)
+            with monkeypatch.context() as patched:
+                patched.setattr("ottla.net.connection.decode_response", fail)
+                with pytest.raises(MalformedReplyError, match="a mistake in the client"):
+                    await connection.request(MetadataRequest())
+            await connection.request(MetadataRequest())
+            await connection.close()
+
+    run(loop_factory, story())
+    assert [entry.exc_info is not None for entry in caplog.records] == [True], "it is told with where it happened"
+
+
 def test_a_reply_of_many_megabytes_arrives_whole(loop_factory: LoopFactory) -> None:
     records = bytes(range(256)) * 80_000
     partition = PartitionData(records=records)
