@@ -30,7 +30,6 @@ $(READY): pyproject.toml setup.py requirements/dev.txt $(wildcard src/ottla/*/*.
 	@echo "== installing pinned dependencies"
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
 	@echo "== building the compiled modules"
-	@find src -name '*.so' -delete  # what is compiled no more must not hide its source
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-build-isolation --no-deps -e .
 	@touch $(READY)
 

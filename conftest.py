@@ -10,6 +10,7 @@ import gc
 import inspect
 import os
 import re
+import sysconfig
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -63,12 +64,14 @@ SPARK_STREAMS = ("test_batch", "test_streaming", "test_sink", "test_progress")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse to test what was compiled before its sources were last changed."""
+    from ottla.native import PURE_PYTHON
+
     sources = config.rootpath / "src"
-    built = next(sources.glob("ottla__mypyc.*"), None)
-    if built is None or os.environ.get("OTTLA_PURE_PYTHON", "0") != "0":
+    built = sources / f"ottla__mypyc{sysconfig.get_config_var('EXT_SUFFIX')}"
+    if PURE_PYTHON or not built.exists():
         return
     for line in (sources / "ottla/compiled.txt").read_text().splitlines():
-        if not line.startswith("#") and (sources / line).stat().st_mtime > built.stat().st_mtime:
+        if line and not line.startswith("#") and (sources / line).stat().st_mtime > built.stat().st_mtime:
             raise pytest.UsageError(f"src/{line} is newer than what was compiled of it; run `make setup`")
 
 

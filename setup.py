@@ -4,8 +4,9 @@ Cython makes the kernels, which have Python twins. mypyc makes the modules of co
 """
 
 import os
+import sys
 from pathlib import Path
-from typing import Any
+from sysconfig import get_config_var
 
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
@@ -14,6 +15,9 @@ SOURCES = Path("src")
 GROUP = "ottla"
 SHARED = f"{GROUP}__mypyc"
 """The library with the code of all modules that mypyc compiles; beside each lies a stub that leads there."""
+
+BUILDING = {"bdist_wheel", "build", "build_ext", "develop", "editable_wheel", "install"}
+"""Commands that build. Others, such as those that only ask for a name, need not wait for mypyc."""
 
 
 def kernels() -> list[Extension]:
@@ -43,7 +47,7 @@ def modules() -> list[Extension]:
         print("ottla: no mypyc, so requests will be handled by Python as it is")
         return []
     lines = (SOURCES / "ottla/compiled.txt").read_text().splitlines()
-    paths = [str(SOURCES / line) for line in lines if not line.startswith("#")]
+    paths = [str(SOURCES / line) for line in lines if line and not line.startswith("#")]
     os.environ["MYPYPATH"] = str(SOURCES)
     # Types were checked before; here only those are wanted that there are, whatever else is installed.
     options = ["--config-file=", "--explicit-package-bases", "--ignore-missing-imports", "--follow-imports=silent"]
@@ -56,25 +60,33 @@ def modules() -> list[Extension]:
 
 
 class Build(build_ext):
+    """Builds what can be built: without a compiler the install goes on, and Python does the work.
+
+    What mypyc makes is there as a whole, and of these sources, or not at all: a part of it, or what an earlier build
+    has left, would take the place of sources that say something else.
+    """
+
     def run(self) -> None:
-        """Build what can be built: without a compiler the install goes on, and Python does the work."""
+        self._clear()
         super().run()
-        stubs: list[Any] = [each for each in self.extensions if each.name not in NAMES_OF_KERNELS]
-        if not stubs:
-            return
-        shared = Path(self.get_ext_fullpath(SHARED))
-        if shared.exists():
-            # As new as the sources, also where only a comment of theirs has changed: the tests ask for that.
-            shared.touch()
-        else:
-            # Stubs that lead nowhere would be in the way of the sources.
-            for stub in stubs:
-                Path(self.get_ext_fullpath(stub.name)).unlink(missing_ok=True)
+        wanted = [each.name for each in self.extensions if not _is_kernel(each.name)]
+        if not all(Path(self.get_ext_fullpath(name)).exists() for name in wanted):
+            print("ottla: not all was compiled, so requests will be handled by Python as it is")
+            self._clear()
+
+    def _clear(self) -> None:
+        suffix = get_config_var("EXT_SUFFIX")
+        for folder in [Path(self.build_lib), *([SOURCES] if self.inplace else [])]:
+            for found in [*folder.glob(SHARED + suffix), *folder.glob(f"ottla/**/*{suffix}")]:
+                if not _is_kernel(found.name.removesuffix(suffix)):
+                    found.unlink()
 
 
-made_by_cython = kernels()
-NAMES_OF_KERNELS = {each.name for each in made_by_cython}
-extensions = [*made_by_cython, *modules()]
+def _is_kernel(name: str) -> bool:
+    return name.rpartition(".")[2].startswith("_")
+
+
+extensions = [*kernels(), *(modules() if BUILDING.intersection(sys.argv) else [])]
 for extension in extensions:
     extension.optional = True
 setup(ext_modules=extensions, cmdclass={"build_ext": Build}, options={"build_ext": {"parallel": os.cpu_count()}})

@@ -45,6 +45,12 @@ def load_compiled(name: str) -> ModuleType | None:
         return None
 
 
+def expect_compiled(module: ModuleType) -> None:
+    """Say so if a module that is compiled as it stands runs as Python though nobody asked for that."""
+    if not PURE_PYTHON and str(module.__file__).endswith(".py"):
+        _warn_once(ImportError(f"{module.__name__} is not compiled"))
+
+
 def _warn_once(error: ImportError) -> None:
     global _warned
     if not _warned:

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from sysconfig import get_config_var
 
 import pytest
 
@@ -88,3 +89,20 @@ def test_importing_ottla_takes_less_than_a_tenth_of_a_second() -> None:
         for _ in range(5)
     ]
     assert min(times) < 0.1
+
+
+@pytest.mark.slow
+def test_nothing_compiled_stays_that_is_not_of_these_sources(source: Path, tmp_path: Path) -> None:
+    suffix = get_config_var("EXT_SUFFIX")
+    left = [source / "src" / f"ottla__mypyc{suffix}", source / "src/ottla/log" / f"log{suffix}"]
+    for path in left:
+        path.write_bytes(b"what an earlier build has left")
+    kept = source / "src/ottla/record" / f"_kept{suffix}"
+    kept.write_bytes(b"")
+    command = [sys.executable, "setup.py", "build_ext", "--inplace"]
+    environment = {**os.environ, "CC": "/bin/false", "CXX": "/bin/false"}
+    done = subprocess.run(command, cwd=source, env=environment, capture_output=True, text=True, check=True)
+    assert not any(path.exists() for path in left)
+    assert kept.exists(), "kernels stay: each has a twin, and is asked for by its own name"
+    assert "handled by Python as it is" in done.stdout
+    kept.unlink()

@@ -13,7 +13,8 @@ from ottla.native import PURE_PYTHON
 from ottla.record.kernels import COMPILED
 
 SOURCES = Path(ottla.__file__).parents[1]
-MODULES = [line for line in (SOURCES / "ottla/compiled.txt").read_text().splitlines() if not line.startswith("#")]
+LINES = (SOURCES / "ottla/compiled.txt").read_text().splitlines()
+MODULES = [line for line in LINES if line and not line.startswith("#")]
 NAMES = [line.removesuffix(".py").replace("/", ".") for line in MODULES]
 
 

@@ -32,7 +32,7 @@ class Dispatcher:
     """Answers frames. What cannot be answered in a format that the client surely reads closes the connection."""
 
     def __init__(self, broker: "Broker", *, counting: bool = True) -> None:
-        """What counting costs is seen beside one that does not."""
+        """Without `counting` nothing is noted of requests, so that bench/metrics.py can tell what that costs."""
         self._broker = broker
         self._counting = counting
         self._metrics = broker.metrics

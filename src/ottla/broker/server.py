@@ -4,6 +4,8 @@ import logging
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from ottla import native
+from ottla.broker import dispatch
 from ottla.broker.authentication import Gates
 from ottla.broker.broker import Broker
 from ottla.broker.dispatch import Dispatcher
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 METADATA_FILE = "metadata.sqlite"
 
 log = logging.getLogger("ottla.broker")
+
+native.expect_compiled(dispatch)
 
 
 class Server:

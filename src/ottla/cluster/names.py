@@ -1,17 +1,18 @@
 """What topics may be called."""
 
 import re
+from typing import Final
 
 from ottla.wire.errors import ErrorCode, KafkaError
 
-LONGEST_NAME = 249
+LONGEST_NAME: Final = 249
 """A partition's folder bears the topic's name and more, and most file systems allow 255 bytes."""
 
-OFFSETS_TOPIC = "__consumer_offsets"
-TRANSACTIONS_TOPIC = "__transaction_state"
-INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+TRANSACTIONS_TOPIC: Final = "__transaction_state"
+INTERNAL_TOPICS: Final = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC})
 
-_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+_LEGAL: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def is_internal(name: str) -> bool:

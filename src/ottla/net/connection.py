@@ -507,10 +507,16 @@ class Connection(asyncio.BufferedProtocol):
                 response = decode_response(api.response(pending.key), pending.version, frame)[1]
         # Whatever it is, whoever waits for the reply must hear of it.
         except Exception as error:
-            if not isinstance(error, ProtocolError):
-                log.exception("a reply of %s could not be read", self.broker)
             name = f"{api.api_name(pending.key)} v{pending.version}"
-            failure = MalformedReplyError(f"{self.broker} answered {name} with bytes that make no sense: {error}")
+            failure: KafkaError
+            if isinstance(error, ProtocolError):
+                failure = MalformedReplyError(f"{self.broker} answered {name} with bytes that make no sense: {error}")
+            else:
+                log.exception("the answer of %s to %s could not be read", self.broker, name)
+                failure = KafkaError(
+                    ErrorCode.UNKNOWN_SERVER_ERROR,
+                    f"the answer of {self.broker} to {name} could not be read, by this client's mistake: {error!r}",
+                )
             failure.__cause__ = error
             self._tell(pending.then, None, failure)
         else:

@@ -14,19 +14,19 @@ import logging
 from collections.abc import Mapping
 from heapq import nsmallest
 from operator import attrgetter
-from typing import Protocol
+from typing import Final, Protocol
 
-NO_BOUND = 2**63 - 1
-SMALL_BYTES = 64 * 1024
+NO_BOUND: Final = 2**63 - 1
+SMALL_BYTES: Final = 64 * 1024
 """What a connection may hold of unfinished requests however short the room is."""
 
-READ_BYTES = 256 * 1024
+READ_BYTES: Final = 256 * 1024
 """What event loops read at once."""
 
-LEAST_PROGRESS_BYTES = 16 * 1024
+LEAST_PROGRESS_BYTES: Final = 16 * 1024
 """What a client has to send of an unfinished request within the patience while others wait for room."""
 
-PATIENCE_MS = 2_000
+PATIENCE_MS: Final = 2_000
 
 _bytes_missing = attrgetter("bytes_missing")
 

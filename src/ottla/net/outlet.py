@@ -4,13 +4,13 @@ import asyncio
 import os
 import socket
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ottla.ports import FileSlice
 
 Buffer = bytes | bytearray | memoryview
 
-_MORE: int = getattr(socket, "MSG_MORE", 0)
+_MORE: Final = getattr(socket, "MSG_MORE", 0)
 
 
 class Outlet:

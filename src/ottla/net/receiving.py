@@ -35,7 +35,8 @@ BELIEVED_BYTES: Final = 32 * 1024 * 1024
 """What a client takes a broker's word for: it has asked for that much, and a buffer that grows is copied as it does."""
 
 
-TLS_HANDSHAKE, TLS_ALERT = 22, 21
+TLS_HANDSHAKE: Final = 22
+TLS_ALERT: Final = 21
 """How records of TLS begin: with a kind, and the version 3."""
 
 

@@ -145,6 +145,7 @@ class Summary(NamedTuple):
     """
 
     last_offset_delta: int
+    min_timestamp_delta: int
     max_timestamp_delta: int
     max_timestamp_offset_delta: int
     """Where the largest timestamp delta first occurs."""

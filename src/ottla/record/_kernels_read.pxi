@@ -87,6 +87,7 @@ cdef struct Header:
 
 cdef struct Totals:
     int64_t last_offset_delta
+    int64_t min_timestamp_delta
     int64_t max_timestamp_delta
     int64_t max_timestamp_offset_delta
     int64_t null_keys
@@ -294,7 +295,8 @@ cdef int scan_section(
     """Check a section and sum it up; after a fault the totals are those of what comes before it."""
     # What most records need is in variables; whatever `scan_any` is given would be in memory.
     cdef Parsed record, other
-    cdef int64_t number = 0, at = 0, last_delta = -1, max_timestamp = 0, max_timestamp_delta = -1
+    cdef int64_t number = 0, at = 0, last_delta = -1
+    cdef int64_t min_timestamp = 0, max_timestamp = 0, max_timestamp_delta = -1
     cdef int64_t null_keys = 0, key_bytes = 0, value_bytes = 0
     cdef int outcome = 0
     totals.header_count = totals.header_key_bytes = totals.header_value_bytes = 0
@@ -306,6 +308,8 @@ cdef int scan_section(
                 break
             record = other
         last_delta = record.offset_delta
+        if number == 0 or record.timestamp_delta < min_timestamp:
+            min_timestamp = record.timestamp_delta
         if number == 0 or record.timestamp_delta > max_timestamp:
             max_timestamp = record.timestamp_delta
             max_timestamp_delta = last_delta
@@ -315,6 +319,7 @@ cdef int scan_section(
         at = record.end
         number += 1
     totals.last_offset_delta = last_delta
+    totals.min_timestamp_delta = min_timestamp
     totals.max_timestamp_delta = max_timestamp
     totals.max_timestamp_offset_delta = max_timestamp_delta
     totals.null_keys, totals.key_bytes, totals.value_bytes = null_keys, key_bytes, value_bytes
@@ -372,6 +377,7 @@ def scan(data, int64_t count, bint gaps=False):
     scan_held(hold(data), count, gaps, &sums)
     return tuple.__new__(Summary, (
         sums.last_offset_delta,
+        sums.min_timestamp_delta,
         sums.max_timestamp_delta,
         sums.max_timestamp_offset_delta,
         sums.null_keys,

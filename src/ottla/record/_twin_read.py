@@ -69,10 +69,12 @@ def scan(data: Buffer, count: int, gaps: bool = False) -> Summary:
     view = view_of(data)
     check_count(count, len(view))
     last_offset_delta, null_keys, key_bytes, value_bytes = -1, 0, 0, 0
-    max_timestamp_delta, max_timestamp_offset_delta = 0, -1
+    min_timestamp_delta, max_timestamp_delta, max_timestamp_offset_delta = 0, 0, -1
     header_count, header_key_bytes, header_value_bytes = 0, 0, 0
     for number, record in walk(view, count, gaps):
         last_offset_delta = record.offset_delta
+        if number == 0 or record.timestamp_delta < min_timestamp_delta:
+            min_timestamp_delta = record.timestamp_delta
         if number == 0 or record.timestamp_delta > max_timestamp_delta:
             max_timestamp_delta = record.timestamp_delta
             max_timestamp_offset_delta = record.offset_delta
@@ -85,6 +87,7 @@ def scan(data: Buffer, count: int, gaps: bool = False) -> Summary:
             header_value_bytes += max(value_length, 0)
     return Summary(
         last_offset_delta,
+        min_timestamp_delta,
         max_timestamp_delta,
         max_timestamp_offset_delta,
         null_keys,

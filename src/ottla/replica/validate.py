@@ -1,7 +1,7 @@
 """Turns what a producer sent for one partition into batches that the log can take, or says why not.
 
 Nothing here touches a single record in Python unless the topic asks for something that only that can give: another
-compression, another format, a bound on old timestamps.
+compression, another format.
 """
 
 from typing import Final, NamedTuple
@@ -145,7 +145,7 @@ def _set_timestamps(batch: Batch, summary: Summary, config: TopicConfig, now_ms:
     if largest - now_ms > config.message_timestamp_after_max_ms:
         raise _bad_timestamp(largest, now_ms, "after", config.message_timestamp_after_max_ms)
     if now_ms - config.message_timestamp_before_max_ms > 0:
-        smallest = min(record.timestamp for record in records(batch, MOST_DECOMPRESSED_BYTES))
+        smallest = batch.base_timestamp + summary.min_timestamp_delta
         if 0 <= smallest < now_ms - config.message_timestamp_before_max_ms:
             raise _bad_timestamp(smallest, now_ms, "before", config.message_timestamp_before_max_ms)
     if batch.log_append_time or batch.max_timestamp != largest:

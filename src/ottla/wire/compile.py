@@ -14,7 +14,7 @@ Two engines do the same: the compiled `_codec`, which walks a plan, and Python s
 from collections.abc import Callable
 from functools import partial
 from itertools import islice
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from ottla.native import load_compiled
 from ottla.wire import decoding, encoding
@@ -35,7 +35,7 @@ class Engine(NamedTuple):
     make_encoder: Callable[[Schema, int], Encoder]
 
 
-PYTHON = Engine(decoding.compile_decoder, encoding.compile_encoder)
+PYTHON: Final = Engine(decoding.compile_decoder, encoding.compile_encoder)
 
 
 def compiled_engine() -> Engine | None:
@@ -121,7 +121,7 @@ def _checked_schema(cls: type[Any], version: int) -> Schema:
     return schema
 
 
-MOST_STEPS_EXPLAINED = 10_000
+MOST_STEPS_EXPLAINED: Final = 10_000
 """How far the slow walk follows a message to say where it is malformed: a peer's bad bytes must not cost much."""
 
 

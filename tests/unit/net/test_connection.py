@@ -240,8 +240,9 @@ def test_a_reply_that_nobody_can_read_for_an_unknown_reason_leaves_nobody_waitin
             connection = await Connection.open(*listener.address)
             with monkeypatch.context() as patched:
                 patched.setattr("ottla.net.connection.decode_response", fail)
-                with pytest.raises(MalformedReplyError, match="a mistake in the client"):
+                with pytest.raises(KafkaError, match="by this client's mistake: TypeError") as caught:
                     await connection.request(MetadataRequest())
+                assert not caught.value.retriable
             await connection.request(MetadataRequest())
             await connection.close()
 

@@ -123,7 +123,7 @@ def test_a_scan_sums_up_what_the_records_hold(kernel: Any, fields: list[Fields])
     deltas = [timestamp - fields[0][0] for timestamp, *_ in fields]
     headers = [header for *_, group in fields for header in group]
     assert summary.last_offset_delta == len(fields) - 1
-    assert summary.max_timestamp_delta == max(deltas)
+    assert (summary.min_timestamp_delta, summary.max_timestamp_delta) == (min(deltas), max(deltas))
     assert summary.max_timestamp_offset_delta == deltas.index(max(deltas))
     assert summary.null_keys == sum(key is None for _, key, _, _ in fields)
     assert summary.key_bytes == sum(len(key or b"") for _, key, _, _ in fields)
@@ -135,7 +135,7 @@ def test_a_scan_sums_up_what_the_records_hold(kernel: Any, fields: list[Fields])
 
 @each_kernel
 def test_an_empty_section_has_no_records(kernel: Any) -> None:
-    assert kernel.scan(b"", 0)[:3] == (-1, 0, -1)
+    assert kernel.scan(b"", 0)[:4] == (-1, 0, 0, -1)
     assert kernel.read(b"", 0, 0, 0) == []
 
 
