@@ -367,10 +367,10 @@ class Connection(asyncio.BufferedProtocol):
             await self._wait_for_room(self._room)
         self._write(message, version)
 
-    async def close(self) -> None:
-        """Close the connection. Requests that are pending fail."""
+    def close(self) -> Awaitable[None]:
+        """Close the connection now, and wait for that if wanted. Requests that are pending fail."""
         self._give_up(f"the connection to {self.broker} was closed on this side")
-        await asyncio.shield(self._closed)
+        return asyncio.shield(self._closed)
 
     # Sending.
 

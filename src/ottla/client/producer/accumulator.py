@@ -129,9 +129,9 @@ class Accumulator:
         self.memory = Memory(options.buffer_memory)
         self.idempotent = False
         self.unsettled: dict[PendingBatch, None] = {}
+        """In the order of their beginning."""
         self._lost = 0
         """Records that failed unnoticed since one was delivered."""
-        """In the order of their beginning."""
         self.records_sent = 0
         self._queues: dict[TopicPartition, PartitionQueue] = {}
         self._serial = 0

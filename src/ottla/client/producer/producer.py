@@ -121,7 +121,8 @@ class Producer:
         self._taker = Taker(Delivery, key_serializer, value_serializer, self._now_ms)
         self._cluster: Cluster | None = None
         self._intake: Intake | None = None
-        self._starting = asyncio.Lock()
+        self._changing = asyncio.Lock()
+        """Held by whoever starts or stops it."""
         self._sent_before = 0
         """How many records were acknowledged before it was stopped."""
 
@@ -156,7 +157,7 @@ class Producer:
         >>> asyncio.run(story())
         0
         """
-        async with self._starting:
+        async with self._changing:
             if self._sender is None:
                 await self._start()
         return self
@@ -196,9 +197,11 @@ class Producer:
         >>> run(story)
         True
         """
-        cluster, sender = self._cluster, self._sender
-        if cluster is None or sender is None:
-            return
+        async with self._changing:
+            if self._cluster is not None and self._sender is not None:
+                await self._stop(self._cluster, self._sender)
+
+    async def _stop(self, cluster: Cluster, sender: Sender) -> None:
         # What is taken from here on would not be waited for.
         self._intake, self._taker.routes = None, {}
         sender.accumulator.refuse(ClientClosedError("the producer was stopped before it took the record"))
@@ -207,8 +210,10 @@ class Producer:
         finally:
             self._cluster = self._sender = None
             self._sent_before += sender.accumulator.records_sent
-            await sender.close(ClientClosedError("the producer was stopped before the record was acknowledged"))
-            await cluster.close()
+            try:
+                await sender.close(ClientClosedError("the producer was stopped before the record was acknowledged"))
+            finally:
+                await cluster.close()
 
     async def close(self) -> None:
         """The same as `stop`.
@@ -249,7 +254,7 @@ class Producer:
             if isinstance(taken, Delivery):
                 return taken
             return await self._taking.add(*taken)
-        except (TypeError, OverflowError):
+        except (TypeError, ValueError, OverflowError):
             check_record(topic, 0 if timestamp_ms is None else timestamp_ms, headers or ())
             raise
 
@@ -279,7 +284,7 @@ class Producer:
                 if express is not None:
                     return await express
                 delivery = await intake.add(*taken)
-        except (TypeError, OverflowError):
+        except (TypeError, ValueError, OverflowError):
             check_record(topic, 0 if timestamp_ms is None else timestamp_ms, headers or ())
             raise
         sender.hasten()

@@ -30,6 +30,8 @@ def servers() -> Iterator[str]:
         ({"headers": "ab"}, "headers is 'ab', a str; give a list"),
         ({"headers": 5}, "headers is 5, an int; give a list"),
         ({"headers": ["ab"]}, r"headers has 'ab', a str; give \(name, value\) pairs"),
+        ({"headers": [("trace",)]}, r"headers has \('trace',\), a tuple; give \(name, value\) pairs"),
+        ({"headers": [("trace", b"a1", 5)]}, r"headers has \('trace', b'a1', 5\), a tuple; give \(name, value\) pairs"),
         ({"headers": [("trace", "a1")]}, "the value of header 'trace' is 'a1', a str; give bytes or None"),
         ({"headers": [(b"trace", b"a1")]}, "the name of a header is b'trace', a bytes; give a str"),
     ],

@@ -9,6 +9,7 @@ import pytest
 from ottla.client.admin import Admin, NewTopic
 from ottla.client.errors import ClientClosedError, UnknownTopicOrPartitionError
 from ottla.client.producer import Producer
+from ottla.net import Connection
 from ottla.testing import TestBroker
 
 
@@ -44,6 +45,52 @@ def test_one_who_waits_for_news_of_a_topic_is_told_when_the_producer_stops() -> 
         await producer.stop()
         with pytest.raises(ClientClosedError):
             await asyncio.wait_for(waiting, 5)
+
+    with TestBroker() as broker:
+        run(story(broker.bootstrap_servers))
+
+
+def test_a_stop_that_is_cancelled_leaves_no_connection_open() -> None:
+    async def story(servers: str) -> None:
+        turns, cancelled = 0, True
+        while cancelled:
+            turns += 1
+            producer = await Producer(bootstrap_servers=servers).start()
+            await producer.send_and_wait("orders", b"one")
+            stopping = asyncio.create_task(producer.stop())
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            cancelled = stopping.cancel()
+            await asyncio.wait([stopping])
+            assert opened
+            assert all(connection.closed for connection in opened), f"cancelled after {turns} turns"
+            opened.clear()
+
+    opened: list[Connection] = []
+    with pytest.MonkeyPatch.context() as patch, TestBroker() as broker:
+        remember_connections(patch, opened)
+        run(story(broker.bootstrap_servers))
+
+
+def remember_connections(patch: pytest.MonkeyPatch, opened: list[Connection]) -> None:
+    made = Connection.connection_made
+
+    def connection_made(connection: Connection, transport: asyncio.BaseTransport) -> None:
+        made(connection, transport)
+        opened.append(connection)
+
+    patch.setattr(Connection, "connection_made", connection_made)
+
+
+def test_those_who_stop_it_together_wait_for_the_same_end_and_who_starts_it_then_has_it_run() -> None:
+    async def story(servers: str) -> None:
+        producer = await Producer(bootstrap_servers=servers).start()
+        for _ in range(5):
+            await producer.send("orders", b"one")
+        await asyncio.gather(producer.stop(), producer.stop(), producer.start())
+        assert producer.records_sent == 5
+        assert (await producer.send_and_wait("orders", b"two")).offset == 5
+        await producer.stop()
 
     with TestBroker() as broker:
         run(story(broker.bootstrap_servers))
