@@ -21,8 +21,8 @@ def shown(value: object) -> str:
     return f"{shortened(value)}, {'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}"
 
 
-def check_number(name: str, value: Any, least: float | None = None) -> None:
-    """Refuse what is no number, or too small. Fractions are for those whose least value is a float.
+def check_number(name: str, value: Any, least: float | None = None, most: int | None = None) -> None:
+    """Refuse what is no number, too small or too large. Fractions are for those whose least value is a float.
 
     >>> check_number("batch_size", "16384", 1)
     Traceback (most recent call last):
@@ -33,6 +33,8 @@ def check_number(name: str, value: Any, least: float | None = None) -> None:
         raise TypeError(f"{name} is {shown(value)}; give {'a number' if fraction else 'an int'}")
     if least is not None and not value >= least:
         raise ValueError(f"{name} is {value!r}; it must be at least {least:g}")
+    if most is not None and not value <= most:
+        raise ValueError(f"{name} is {value!r}; it must be at most {most}")
 
 
 def check_numbers(options: object, least: Mapping[str, float]) -> None:

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ottla.client.checks import check_numbers, check_text, shown
+from ottla.client.checks import check_number, check_numbers, check_text, shown
 from ottla.net.security import PLAINTEXT, Security
+from ottla.record._kernel_types import LARGEST_INT32
 
 DEFAULT_PORT = 9092
 BootstrapServers = str | Iterable[str]
@@ -43,6 +44,8 @@ class ClientOptions:
 
     def __post_init__(self) -> None:
         check_numbers(self, _LEAST)
+        # Brokers are told how long they may take.
+        check_number("request_timeout_ms", self.request_timeout_ms, most=LARGEST_INT32)
         check_text("client_id", self.client_id)
         # Read once here, so that a wrong address is told when the client is made.
         object.__setattr__(self, "bootstrap_servers", tuple(_split(self.bootstrap_servers)))

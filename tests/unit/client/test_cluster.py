@@ -18,6 +18,7 @@ from ottla.client.errors import (
 )
 from ottla.client.options import ClientOptions
 from ottla.client.types import TopicPartition
+from ottla.ports import SystemChance
 from ottla.testing import TestBroker
 from ottla.wire.api.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ottla.wire.errors import ErrorCode, KafkaError
@@ -62,6 +63,20 @@ def test_waits_double_up_to_the_longest() -> None:
         1.0,
         1.0,
     ]
+
+
+def test_waits_are_a_fifth_shorter_or_longer_by_chance() -> None:
+    class Ends(Exactly):
+        def __init__(self, part: float) -> None:
+            self.part = part
+
+        def uniform(self, low: float, high: float) -> float:
+            return low + self.part * (high - low)
+
+    assert [backed_off(50, 1000, 1, Ends(part)) for part in (0, 0.5, 1)] == pytest.approx([0.04, 0.05, 0.06])
+    # The longest is no exception: it is what all clients of a broker come to that is gone for long.
+    assert [backed_off(50, 1000, 9, Ends(part)) for part in (0, 1)] == pytest.approx([0.8, 1.2])
+    assert len({backed_off(50, 1000, 1, SystemChance()) for _ in range(20)}) > 1
 
 
 def test_a_broker_that_refused_is_left_alone_for_longer_each_time() -> None:
@@ -252,6 +267,7 @@ def test_what_a_broker_does_not_offer_is_said_with_its_name() -> None:
         ({"bootstrap_servers": []}, "is empty"),
         ({"bootstrap_servers": ["a:1", "b:nine"]}, "'b:nine' is no address"),
         ({"retry_backoff_ms": -1}, "retry_backoff_ms is -1; it must be at least 0"),
+        ({"request_timeout_ms": 2**31}, "request_timeout_ms is 2147483648; it must be at most 2147483647"),
     ],
 )
 def test_options_that_make_no_sense_are_refused_when_a_client_is_made(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from ottla.assign import classic
 from ottla.assign.assignor import Assignor
 from ottla.client.checks import check_number, check_text
+from ottla.record._kernel_types import LARGEST_INT32
 
 PROTOCOLS = ("classic", "consumer")
 
@@ -62,9 +63,9 @@ class GroupOptions:
         names = [classic.find(choice).name for choice in self.partition_assignment_strategy]
         if len(set(names)) < len(names):
             raise ValueError(f"partition_assignment_strategy names an assignor twice: {', '.join(names)}")
-        for name in _AT_LEAST_ONE:
+        for name, most in _MOST.items():
             if (value := getattr(self, name)) is not None:
-                check_number(name, value, 1)
+                check_number(name, value, 1, most)
         if self.group_protocol == "classic" and self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ValueError(
                 f"heartbeat_interval_ms is {self.heartbeat_interval_ms}; "
@@ -82,10 +83,11 @@ class GroupOptions:
         return all(classic.is_cooperative(choice) for choice in self.partition_assignment_strategy)
 
 
-_AT_LEAST_ONE = (
-    "auto_commit_interval_ms",
-    "session_timeout_ms",
-    "heartbeat_interval_ms",
-    "max_poll_interval_ms",
-    "rebalance_timeout_ms",
-)
+_MOST = {
+    "auto_commit_interval_ms": None,
+    "session_timeout_ms": LARGEST_INT32,
+    "heartbeat_interval_ms": None,
+    "max_poll_interval_ms": LARGEST_INT32,
+    "rebalance_timeout_ms": LARGEST_INT32,
+}
+"""Times of which there must be one millisecond at least. The coordinator is told some of them."""

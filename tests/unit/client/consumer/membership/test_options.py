@@ -19,6 +19,9 @@ from ottla.client.consumer.membership import GroupOptions
         ({"partition_assignment_strategy": ["range", "range"]}, "twice: range, range"),
         ({"session_timeout_ms": 0}, "session_timeout_ms is 0; it must be at least 1"),
         ({"rebalance_timeout_ms": 0}, "rebalance_timeout_ms is 0; it must be at least 1"),
+        ({"session_timeout_ms": 2**31}, "session_timeout_ms is 2147483648; it must be at most 2147483647"),
+        ({"max_poll_interval_ms": 2**31}, "max_poll_interval_ms is 2147483648; it must be at most 2147483647"),
+        ({"rebalance_timeout_ms": 2**31}, "rebalance_timeout_ms is 2147483648; it must be at most 2147483647"),
         ({"session_timeout_ms": 3000}, "heartbeat_interval_ms is 3000; it must be less than session_timeout_ms"),
     ],
 )
