@@ -5,6 +5,7 @@ import random
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy
 import pyarrow as pa
 import pytest
 from confluent_kafka.admin import AdminClient
@@ -89,6 +90,7 @@ def test_start_and_end_are_offsets_times_or_ends(broker: Broker, topic: str) -> 
     assert offsets_of(broker, topic) == each(ten, ten)
     assert offsets_of(broker, topic, 3, 5) == each(range(3, 5), range(3, 5))
     assert offsets_of(broker, topic, {0: 8, 1: 2}, {0: 100, 1: 4}) == each(range(8, 10), range(2, 4))
+    assert offsets_of(broker, topic, numpy.int64(9)) == each(range(9, 10), range(9, 10))
     assert offsets_of(broker, topic, 4, partitions=[1]) == [(1, offset) for offset in range(4, 10)]
     third, sixth = [datetime.fromtimestamp(FIRST_MS / 1000 + seconds, UTC) for seconds in (2.5, 6)]
     assert offsets_of(broker, topic, third, sixth) == each(range(3, 6), range(3, 6))
@@ -105,12 +107,16 @@ def test_a_place_that_makes_no_sense_is_refused(broker: Broker, topic: str) -> N
         ("yesterday", "start is 'yesterday'; give 'earliest'"),
         ({0: 1}, "start says nothing of partition 1"),
         (-5, "start is -5 in"),
+        ({0: 1, 1: -5}, "start is -5 in .*-1; an offset is at least 0"),
     ]:
         with pytest.raises(ValueError, match=reason):
             table_of(broker, topic, start)
+    for offset, reason in [("2", "'2', a str"), (None, "None"), (1.5, "1.5, a float")]:
+        with pytest.raises(TypeError, match=f"start in {topic}-1 is {reason}; give an int"):
+            table_of(broker, topic, {0: 1, 1: offset})
     with pytest.raises(ValueError, match="there is no column 'valu'"):
         table_of(broker, topic, columns=["valu"])
-    with pytest.raises(UnknownTopicOrPartitionError, match="has no partition 7"):
+    with pytest.raises(UnknownTopicOrPartitionError, match=r"has no partition 7, .*; name partitions that it has"):
         table_of(broker, topic, partitions=[7])
     with pytest.raises(UnknownTopicOrPartitionError, match="there is no topic"):
         table_of(broker, f"{topic}-not")

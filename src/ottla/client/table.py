@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Unpack
+from operator import index
+from typing import TYPE_CHECKING, SupportsIndex, Unpack
 
-from ottla.client.checks import check_topic
+from ottla.client.checks import check_number, check_topic, shown
 from ottla.client.cluster import Cluster
 from ottla.client.consumer.arrow import table_schema
 from ottla.client.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
@@ -75,8 +76,9 @@ async def read_table(
     # What is wrong with the arguments is told before anybody is asked.
     check_topic(topic)
     table_schema(columns, zero_copy=zero_copy)
+    chosen = None if partitions is None else _chosen(partitions)
     async with Cluster(options) as cluster:
-        places = await _places(cluster, topic, partitions)
+        places = await _places(cluster, topic, chosen)
         first = await _ends(cluster, places, EARLIEST, isolation_level)
         last = await _ends(cluster, places, LATEST, isolation_level)
         starts = await _offsets(cluster, "earliest" if start is None else start, "start", first, last)
@@ -100,12 +102,23 @@ async def read_table(
     return pa.Table.from_batches([batch for place in places for batch in found[place.partition]], reader.schema)
 
 
-async def _places(cluster: Cluster, topic: str, chosen: Iterable[int] | None) -> list[TopicPartition]:
+def _chosen(partitions: Iterable[int]) -> set[int]:
+    if not isinstance(partitions, Iterable):
+        raise TypeError(f"partitions is {shown(partitions)}; give a list of ints")
+    chosen = set(partitions)
+    for partition in chosen:
+        check_number("one of partitions", partition)
+    return chosen
+
+
+async def _places(cluster: Cluster, topic: str, chosen: set[int] | None) -> list[TopicPartition]:
     there = await cluster.partitions(topic)
-    wanted = there if chosen is None else sorted(set(chosen))
+    wanted = there if chosen is None else sorted(chosen)
     for partition in wanted:
         if partition not in there:
-            raise UnknownTopicOrPartitionError(f"topic {topic!r} has no partition {partition}, but {len(there)} others")
+            raise UnknownTopicOrPartitionError(
+                f"topic {topic!r} has no partition {partition}, but {len(there)} others", "name partitions that it has"
+            )
     return [TopicPartition(topic, partition) for partition in wanted]
 
 
@@ -128,13 +141,14 @@ async def _offsets(cluster: Cluster, place: Place, name: str, first: Offsets, la
         if missing:
             raise ValueError(f"{name} says nothing of partition {', '.join(missing)}; name it, or choose partitions=")
         offsets = {one: place[one.partition] for one in first}
-    elif isinstance(place, int) and not isinstance(place, bool):
-        offsets = dict.fromkeys(first, place)
+    elif isinstance(place, SupportsIndex) and not isinstance(place, bool):
+        offsets = dict.fromkeys(first, index(place))
     else:
         raise ValueError(
             f"{name} is {place!r}; give 'earliest', 'latest', an offset, offsets by partition or a datetime"
         )
     for one, offset in offsets.items():
+        check_number(f"{name} in {one}", offset)
         if offset < 0:
             raise ValueError(f"{name} is {offset} in {one}; an offset is at least 0")
     return offsets

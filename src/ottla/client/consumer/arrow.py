@@ -4,6 +4,7 @@ from array import array
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ottla.client.checks import shown
 from ottla.client.consumer.ahead import Made, Maker, Wish
 from ottla.client.consumer.chunk import Chunk
 from ottla.client.consumer.decoding import corrupt
@@ -43,9 +44,13 @@ def table_schema(columns: Sequence[str] | None = None, *, zero_copy: bool = Fals
     import pyarrow as pa
 
     wanted = COLUMNS if columns is None else columns
+    if isinstance(wanted, str) or not isinstance(wanted, Sequence):
+        raise TypeError(f"columns is {shown(wanted)}; give a list of names")
     for name in wanted:
         if name not in COLUMNS:
             raise ValueError(f"there is no column {name!r}; there are {', '.join(COLUMNS)}")
+        if wanted.count(name) > 1:
+            raise ValueError(f"columns has {name!r} {wanted.count(name)} times; name it once")
     kinds = {"topic": pa.string(), "partition": pa.int32(), "timestamp_type": pa.int32()}
     of_records = arrow_schema([name for name in wanted if name not in kinds], views=zero_copy)
     return pa.schema([(name, kinds[name]) if name in kinds else of_records.field(name) for name in wanted])

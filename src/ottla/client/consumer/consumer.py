@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from math import inf
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
@@ -292,6 +293,7 @@ class Consumer(Places):
         """
         chosen = places_of(partitions)
         limit = _checked_count("max_records", max_records) or self._max_poll_records
+        check_number("timeout_ms", timeout_ms, -inf)
         handout = self._core.handout
         found = await handout.wait_for(lambda: handout.ready_records(chosen, limit), chosen, timeout_ms / 1000)
         return found or {}
@@ -330,6 +332,7 @@ class Consumer(Places):
         [{'offset': 0, 'value': b'one'}, {'offset': 1, 'value': b'two'}, {'offset': 2, 'value': b'three'}]
         """
         limit = _checked_count("max_records", max_records)
+        check_number("timeout_ms", timeout_ms, -inf)
         places, timeout_s = places_of(partitions), timeout_ms / 1000
         return await self._core.arrow.read(places, limit, timeout_s, columns, zero_copy=zero_copy)
 

@@ -4,7 +4,7 @@ import asyncio
 import re
 from collections.abc import Iterable, Mapping
 
-from ottla.client.checks import place_of
+from ottla.client.checks import check_number, place_of
 from ottla.client.consumer.core import Core
 from ottla.client.consumer.membership import ConsumerRebalanceListener, Group
 from ottla.client.consumer.membership.identity import in_listener
@@ -153,10 +153,9 @@ class Places:
         >>> run(again)
         b'one'
         """
+        check_number("offset", offset, most=LARGEST_INT64)
         if offset < 0:
             raise ValueError(f"offset is {offset}; it must be at least 0, or use seek_to_beginning() or seek_to_end()")
-        if offset > LARGEST_INT64:
-            raise ValueError(f"offset is {offset}; it must be at most {LARGEST_INT64}")
         self._state(partition).seek(offset)
         self._core.signal.notify()
 
@@ -279,8 +278,7 @@ class Places:
         """
         specs = {place_of(partition, "timestamps"): time_ms for partition, time_ms in timestamps.items()}
         for partition, time_ms in specs.items():
-            if time_ms < 0:
-                raise ValueError(f"the time for {partition} is {time_ms}; it must be at least 0")
+            check_number(f"the time for {partition}", time_ms, 0, LARGEST_INT64)
         return await find_offsets(self._core.cluster, specs, self._core.options.isolation_level)
 
     # The group's positions.

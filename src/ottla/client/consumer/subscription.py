@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable
 from enum import Enum
 from itertools import islice
 
-from ottla.client.checks import check_topic, place_of
+from ottla.client.checks import check_topic, place_of, shown
 from ottla.client.consumer.chunk import Chunk
 from ottla.client.consumer.missing import MissingTopics
 from ottla.client.consumer.runs import Run
@@ -244,6 +244,15 @@ class PartitionState:
         self.seeks += 1
 
 
+def _compiled(pattern: str | re.Pattern[str]) -> re.Pattern[str]:
+    if not isinstance(pattern, (str, re.Pattern)) or not isinstance(getattr(pattern, "pattern", ""), str):
+        raise TypeError(f"pattern is {shown(pattern)}; give a regular expression as a str, or compiled from one")
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise ValueError(f"pattern is {pattern!r}, which is no regular expression: {error}") from error
+
+
 class Subscription:
     """What a consumer reads.
 
@@ -304,8 +313,9 @@ class Subscription:
         wanted = frozenset(names)
         if bool(wanted) == (pattern is not None):
             raise ValueError("subscribe to topics or to a pattern, one of the two")
+        # Whoever gives a pattern that is none goes on with what he had.
+        self.pattern = None if pattern is None else _compiled(pattern)
         self.topics, self.matched = wanted or None, frozenset()
-        self.pattern = re.compile(pattern) if pattern is not None else None
         self.mode = Mode.TOPICS
         self.changed()
 

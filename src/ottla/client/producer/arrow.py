@@ -275,7 +275,9 @@ def _partition_numbers(column: "pa.Array") -> "pa.Array":
     try:
         return column.cast(pa.int32())
     except pa.ArrowException as error:
-        raise ValueError(f"column 'partition' is of type {column.type}; give integers, or leave it out") from error
+        raise ValueError(
+            f"column 'partition' is of type {column.type}; give integers, or leave it out: {error}"
+        ) from error
 
 
 def _by_partitioner(routes: Routes, rows: "pa.RecordBatch") -> "pa.Array | None":

@@ -1,6 +1,7 @@
 """What a consumer cannot be told is refused where it is said, by the name of the argument."""
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -48,6 +49,10 @@ def test_what_a_consumer_is_made_of_is_checked(topics: list[Any], options: dict[
         (lambda consumer: consumer.assign(["orders"]), r"partitions has 'orders', a str; give a TopicPartition\("),
         (lambda consumer: consumer.assign([("orders", "0")]), "the partition of partitions is '0', a str; give an int"),
         (lambda consumer: consumer.seek("orders", 0), r"partition has 'orders', a str; give a TopicPartition\("),
+        (lambda consumer: consumer.seek(FIRST, "5"), "offset is '5', a str; give an int"),
+        (lambda consumer: consumer.seek(FIRST, 1.5), "offset is 1.5, a float; give an int"),
+        (lambda consumer: consumer.subscribe(pattern=5), "pattern is 5, an int; give a regular expression as a str"),
+        (lambda consumer: consumer.subscribe(pattern=re.compile(b"o")), "pattern is re.compile.*; give a regular expr"),
     ],
 )
 def test_what_is_read_is_checked(call: Callable[[Consumer], None], message: str) -> None:
@@ -61,6 +66,16 @@ def test_what_is_read_is_checked(call: Callable[[Consumer], None], message: str)
         (lambda consumer: consumer.commit([FIRST]), r"offsets is \[.*\], a list; give a dict, as in {TopicPartition\("),
         (lambda consumer: consumer.commit({"orders": 1}), r"offsets has 'orders', a str; give a TopicPartition\("),
         (lambda consumer: consumer.commit({FIRST: "1"}), "the offset of orders-0 is '1', a str; give an int"),
+        (lambda consumer: consumer.commit({FIRST: (1, 2)}), "the note of orders-0 is 2, an int; give a str"),
+        (lambda consumer: consumer.offsets_for_times({FIRST: "1"}), "the time for orders-0 is '1', a str; give an int"),
+        (
+            lambda consumer: consumer.offsets_for_times({FIRST: 1.5}),
+            "the time for orders-0 is 1.5, a float; give an int",
+        ),
+        (lambda consumer: consumer.getmany(timeout_ms="5"), "timeout_ms is '5', a str; give a number"),
+        (lambda consumer: consumer.poll(timeout_ms=None), "timeout_ms is None; give a number"),
+        (lambda consumer: consumer.read_arrow(timeout_ms="5"), "timeout_ms is '5', a str; give a number"),
+        (lambda consumer: consumer.read_arrow(columns="value"), "columns is 'value', a str; give a list of names"),
         (lambda consumer: consumer.committed("orders"), r"partition has 'orders', a str; give a TopicPartition\("),
         (lambda consumer: consumer.end_offsets(["orders"]), r"partitions has 'orders', a str; give a TopicPartition\("),
     ],
@@ -73,6 +88,30 @@ def test_what_is_asked_and_committed_is_checked(call: Callable[[Consumer], Await
 
     with TestBroker() as broker:
         asyncio.run(story(broker.bootstrap_servers))
+
+
+@pytest.mark.parametrize(
+    ("options", "kind", "message"),
+    [
+        ({"columns": "value"}, TypeError, "columns is 'value', a str; give a list of names"),
+        ({"columns": iter(["value"])}, TypeError, "columns is .*, a list_iterator; give a list of names"),
+        ({"columns": ["value", "value"]}, ValueError, "columns has 'value' 2 times; name it once"),
+        ({"partitions": 0}, TypeError, "partitions is 0, an int; give a list of ints"),
+        ({"partitions": ["0"]}, TypeError, "one of partitions is '0', a str; give an int"),
+    ],
+)
+def test_what_of_a_table_is_wanted_is_checked_before_anybody_is_asked(
+    options: dict[str, Any], kind: type[Exception], message: str
+) -> None:
+    with pytest.raises(kind, match=message):
+        asyncio.run(read_table("orders", bootstrap_servers="127.0.0.1:1", **options))
+
+
+def test_who_gives_a_pattern_that_is_none_goes_on_with_what_he_had() -> None:
+    consumer = Consumer("orders")
+    with pytest.raises(ValueError, match=r"pattern is '\(', which is no regular expression: missing \)"):
+        consumer.subscribe(pattern="(")
+    assert consumer.subscription() == {"orders"}
 
 
 def test_a_table_is_of_one_topic() -> None:

@@ -92,6 +92,10 @@ def test_what_is_no_table_is_refused(servers: str, topic: str, given: Any) -> No
         ),
         ({"value": [1]}, "the table cannot be sent: column 'value' is of type int64, which cannot be read as binary"),
         ({"value": ["one"], "partition": ["first"]}, "column 'partition' is of type string; give integers"),
+        (
+            {"value": ["one"], "partition": [2**40]},
+            "column 'partition' is of type int64; .*: Integer value 1099511627776",
+        ),
         ({"value": ["one"], "headers": [["a"]]}, "the table cannot be sent: column 'headers' is of type list"),
     ],
     ids=lambda value: "" if isinstance(value, str) else "-".join(value),

@@ -3,12 +3,13 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from ottla.client.checks import check_number, place_of, shown
+from ottla.client.checks import check_number, check_text, place_of, shown
 from ottla.client.consumer.membership.identity import Identity
 from ottla.client.errors import check, error_of
 from ottla.client.picture import NO_TOPIC_ID, Picture
 from ottla.client.types import OffsetAndMetadata, TopicPartition
 from ottla.net import Connection
+from ottla.record._kernel_types import LARGEST_INT64
 from ottla.wire.api.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -49,11 +50,13 @@ def given_offsets(offsets: Mapping[TopicPartition, GivenOffset]) -> dict[TopicPa
     for key, given in offsets.items():
         partition = place_of(key, "offsets")
         offset = OffsetAndMetadata(*given) if isinstance(given, tuple) else OffsetAndMetadata(given)
-        check_number(f"the offset of {partition}", offset.offset)
+        check_number(f"the offset of {partition}", offset.offset, most=LARGEST_INT64)
         if offset.offset < 0:
             raise ValueError(
                 f"the offset of {partition} is {offset.offset}; give that of the next record to read, 0 or more"
             )
+        if offset.metadata:
+            check_text(f"the note of {partition}", offset.metadata)
         found[partition] = offset._replace(metadata=offset.metadata or "")
     return found
 
