@@ -1,6 +1,7 @@
 """Handing records out: whose turn it is, what the user waits for, and what he must be told."""
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TypeVar
@@ -13,6 +14,8 @@ from ottla.client.errors import ClientClosedError
 from ottla.client.types import ConsumerRecord, TopicPartition
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 Partitions = tuple[TopicPartition, ...]
 """Those that records are wanted of; of any if there is none."""
@@ -34,6 +37,10 @@ class Handout:
 
     def report(self, failure: BaseException) -> None:
         """Have something raised at the user's next call, or in the one that he waits in."""
+        if self.closed:
+            # There will be no such call.
+            log.error("while the consumer stopped: %r", failure, exc_info=failure)
+            return
         self._failures.append(failure)
         self._signal.notify()
 

@@ -60,6 +60,32 @@ def test_a_listener_may_stop_the_consumer() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_what_a_listener_raises_while_the_consumer_stops_is_in_the_log(
+    protocol: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Forgetful(ConsumerRebalanceListener):
+        def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
+            raise LookupError("where is it?")
+
+    async def story(servers: str) -> None:
+        async with Producer(bootstrap_servers=servers) as producer:
+            await producer.send_and_wait("orders", b"one")
+        async with Consumer(
+            "orders",
+            bootstrap_servers=servers,
+            group_id="g",
+            group_protocol=protocol,
+            auto_offset_reset="earliest",
+            listener=Forgetful(),
+        ) as consumer:
+            await consumer.getone()
+
+    with TestBroker() as broker:
+        run(story(broker.bootstrap_servers))
+    assert "while the consumer stopped: LookupError('where is it?')" in caplog.messages
+
+
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
 @pytest.mark.parametrize("enable_auto_commit", [True, False])
 def test_a_consumer_stops_within_seconds_though_its_listener_commits_and_the_broker_is_gone(
     protocol: str, enable_auto_commit: bool, monkeypatch: pytest.MonkeyPatch

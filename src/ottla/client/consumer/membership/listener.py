@@ -11,7 +11,8 @@ from ottla.client.types import TopicPartition
 class ConsumerRebalanceListener:
     """Told when the group gives partitions to a consumer, and takes them from it. Methods may be plain or `async`.
 
-    Heartbeats go on meanwhile. What a method raises, the user gets from his next call of the consumer.
+    Heartbeats go on meanwhile. What a method raises, the user gets from his next call of the consumer; if that has
+    stopped, the log has it.
 
     >>> class Printer(ConsumerRebalanceListener):
     ...     def on_partitions_assigned(self, assigned):
