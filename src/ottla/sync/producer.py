@@ -108,6 +108,8 @@ class Producer(Face):
     ) -> TableDelivery:
         """Take all rows of a table, and say with `get` where they went. Waits for room, batch by batch.
 
+        If it raises, rows that were taken before are sent nevertheless.
+
         The columns are `value` and any of `key`, `timestamp`, `headers`, `topic` and `partition`, as `read_table` gives
         them; `topic` and `partition` as arguments are for all rows, and come before the columns. Rows go where single
         records would go, and those of a partition stay in order. A DataFrame of pandas or polars will do as well. Needs

@@ -155,7 +155,8 @@ class Accumulator:
     def new_builder(self, limit: int = 0) -> BatchBuilder:
         """An empty batch, to begin with."""
         options = self._options
-        size = max(limit, min(FIRST_BYTES, options.batch_size))
+        # One that takes more than there is would wait for it in vain.
+        size = min(max(limit, min(FIRST_BYTES, options.batch_size)), options.buffer_memory)
         return BatchBuilder(options.codec, max_size=size, level=options.compression_level)
 
     def size_of(self, builder: BatchBuilder, partition: TopicPartition) -> int:

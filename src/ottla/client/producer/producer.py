@@ -305,7 +305,8 @@ class Producer:
         records would go, and those of a partition stay in order. A DataFrame of pandas or polars will do as well. Needs
         pyarrow.
 
-        It returns when all rows are in batches, so it waits for room as `send` does, batch by batch.
+        It returns when all rows are in batches, so it waits for room as `send` does, batch by batch. If it raises or is
+        cancelled, rows that were taken before are sent nevertheless.
 
         >>> import pyarrow
         >>> async def story(producer: Producer) -> None:

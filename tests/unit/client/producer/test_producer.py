@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from ottla.client.admin import Admin, NewTopic
@@ -91,6 +92,20 @@ def test_those_who_stop_it_together_wait_for_the_same_end_and_who_starts_it_then
         assert producer.records_sent == 5
         assert (await producer.send_and_wait("orders", b"two")).offset == 5
         await producer.stop()
+
+    with TestBroker() as broker:
+        run(story(broker.bootstrap_servers))
+
+
+@pytest.mark.parametrize("buffer_memory", [300, 10_000, 100_000])
+def test_batches_are_no_larger_than_the_memory(buffer_memory: int) -> None:
+    async def story(servers: str) -> None:
+        async with Producer(bootstrap_servers=servers, buffer_memory=buffer_memory, max_block_ms=10_000) as producer:
+            for _ in range(10):
+                await producer.send("orders", bytes(100))
+            await producer.send_arrow(pa.table({"value": [bytes(100)] * 2000}), "orders")
+            await producer.send_and_wait("orders", bytes(100))
+            assert producer.records_sent == 2011
 
     with TestBroker() as broker:
         run(story(broker.bootstrap_servers))
