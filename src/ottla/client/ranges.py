@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ottla.client.cluster import Cluster
-from ottla.client.consumer.ahead import Maker
 from ottla.client.consumer.arrow import ArrowDecoder
 from ottla.client.consumer.decoding import Decoder
 from ottla.client.consumer.fetching import Fetcher, FetchOptions
@@ -88,8 +87,6 @@ class RangeReader:
             state.seek(start)
         handout = Handout(subscription, Decoder(), signal)
         handout.closed = False
-        maker = Maker(self._decoder.wish, signal.notify)
-        subscription.on_chunk = maker.begin
         replies = Replies(self._cluster, subscription, resets=False)
         fetcher = Fetcher(self._cluster, subscription, self._options, signal, replies, handout.report)
         fetcher.start()
@@ -103,15 +100,12 @@ class RangeReader:
             raise OffsetOutOfRangeError(f"{error.message} has no records any more; wanted were {wanted}") from error
         finally:
             await fetcher.close()
-            maker.close()
 
     async def _next(
         self, subscription: Subscription, handout: Handout
     ) -> "tuple[TopicPartition, list[pa.RecordBatch]]":
-        def take(*, waits: bool = False) -> "tuple[TopicPartition, list[pa.RecordBatch]] | None":
+        def take() -> "tuple[TopicPartition, list[pa.RecordBatch]] | None":
             for state in handout.turns():
-                if not (waits or self._decoder.is_ready(state)):
-                    continue
                 end = self._ranges[state.partition][1]
                 found = self._decoder.take(state, stop_offset=end)
                 if (state.position or 0) >= end:
@@ -120,7 +114,7 @@ class RangeReader:
                 return state.partition, found
             return None
 
-        found = await handout.wait_for(take, (), self._timeout_ms / 1000) or take(waits=True)
+        found = await handout.wait_for(take, (), self._timeout_ms / 1000)
         if found is None:
             left = ", ".join(map(str, subscription.assigned))
             raise RequestTimedOutError(f"nothing more came of {left} in {self._timeout_ms} ms")

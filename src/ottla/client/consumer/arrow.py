@@ -1,12 +1,11 @@
 """Fetched bytes as Arrow columns, without an object per record."""
 
+import sys
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.client.checks import shown
-from ottla.client.consumer.ahead import Made, Maker, Wish
-from ottla.client.consumer.chunk import Chunk
 from ottla.client.consumer.decoding import corrupt
 from ottla.client.consumer.gathering import Gathering, Part
 from ottla.client.consumer.handout import Handout, Partitions
@@ -15,6 +14,7 @@ from ottla.client.types import CREATE_TIME, LOG_APPEND_TIME, ConsumerRecord, Top
 from ottla.record._kernel_types import LARGEST_INT64
 from ottla.record.batch import DEFAULT_LIMIT
 from ottla.record.columns import arrow_column, arrow_schema
+from ottla.record.kernels import Columns
 from ottla.wire.errors import ProtocolError
 
 if TYPE_CHECKING:
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 COLUMNS = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
 """The columns of a table of records, in their order."""
+
+MOST_BYTES = 2**22
+"""From how many fetched bytes on no more are made into columns at once, unless so many rows are wanted: the event loop
+stands still meanwhile, a quarter of a millisecond for each megabyte."""
 
 SHARED_ROWS = 1024
 """Rows at first of the arrays that hold one value, which batches have in common: who reads little makes short ones."""
@@ -56,6 +60,23 @@ def table_schema(columns: Sequence[str] | None = None, *, zero_copy: bool = Fals
     return pa.schema([(name, kinds[name]) if name in kinds else of_records.field(name) for name in wanted])
 
 
+class Wish(NamedTuple):
+    """Which columns somebody reads."""
+
+    keys: bool
+    values: bool
+    headers: bool
+    with_types: bool
+    """Whether batches of one type of timestamps are to be kept apart from those of the other."""
+    check_crcs: bool
+    views: bool
+    """Whether values are to stay in the fetched bytes."""
+
+    def columns(self) -> Columns:
+        """New ones, without rows."""
+        return Columns(self.keys, self.values, self.headers, self.views)
+
+
 class ArrowDecoder:
     """Decodes what was fetched of partitions into Arrow batches of one schema."""
 
@@ -79,7 +100,8 @@ class ArrowDecoder:
     def take(
         self, state: PartitionState, max_rows: int | None = None, stop_offset: int = LARGEST_INT64
     ) -> "list[pa.RecordBatch]":
-        """All that was fetched of a partition, or so many rows of it. The position moves after them.
+        """What was fetched of a partition, as far as it is not too much at once; or so many rows of it. The position
+        moves after them.
 
         Where bytes make no sense the position stays before them: what is before comes first, the exception the next
         time.
@@ -94,76 +116,34 @@ class ArrowDecoder:
             state.drop_chunks()
             raise
 
-    def is_ready(self, state: PartitionState) -> bool:
-        """Whether what comes next of a partition can be taken without waiting for a thread."""
-        ahead = state.chunks[0].ahead if state.chunks else None
-        return ahead is None or ahead.is_over
-
     def _take(self, state: PartitionState, max_rows: int | None, stop_offset: int) -> "list[pa.RecordBatch]":
-        position, epoch = state.position or 0, state.leader_epoch
-        parts: list[Part] = []
-        fault: ProtocolError | None = None
-        is_over = False
-        while state.chunks and not is_over:
-            made = self._made_ahead(state.chunks[0], position, stop_offset) if max_rows is None else None
-            if made is not None:
-                # A reply may begin with batches that end before what was asked for.
-                position, epoch = max(position, made.next_offset), made.leader_epoch
-                if made.columns.rows:
-                    parts.append((made.columns, False))
-                _drop_read(state)
-            else:
-                gathering = self._gathering(position, stop_offset, epoch, max_rows)
-                fault = self._gather(state, gathering, with_made=max_rows is not None)
-                parts += gathering.finish()
-                position, epoch = gathering.position, gathering.leader_epoch
-                is_over = gathering.is_over or fault is not None
-            # What a thread is still at comes the next time: these rows can be had now.
-            is_over = is_over or position >= stop_offset or not self.is_ready(state)
-        found = [self._record_batch(state.partition, part) for part in parts]
-        state.advance(position, epoch)
-        if fault is not None and not found:
-            raise corrupt(state.partition, position, fault) from fault
-        return found
-
-    def _made_ahead(self, chunk: Chunk, position: int, stop_offset: int) -> Made | None:
-        """What a thread has made of a chunk, if it is what is wanted now."""
-        ahead, chunk.ahead = chunk.ahead, None
-        if ahead is None or ahead.wish != self.wish or ahead.start_offset != position:
-            return None
-        made = ahead.result()
-        if made is None or made.next_offset > stop_offset:
-            return None
-        if ahead.stop_offset < stop_offset and made.next_offset >= ahead.stop_offset:
-            # It ended too early, perhaps in the middle of a batch.
-            return None
-        chunk.pass_over(made.size)
-        return made
-
-    def _gathering(self, position: int, stop_offset: int, epoch: int, max_rows: int | None) -> Gathering:
-        return Gathering(
+        gathering = Gathering(
             self.wish.columns(),
-            start_offset=position,
+            start_offset=state.position or 0,
             stop_offset=stop_offset,
-            leader_epoch=epoch,
+            leader_epoch=state.leader_epoch,
             max_rows=max_rows,
             with_types=self.wish.with_types,
             check_crcs=self.wish.check_crcs,
             limit=self._limit,
         )
-
-    def _gather(self, state: PartitionState, gathering: Gathering, *, with_made: bool) -> ProtocolError | None:
-        """Read chunks, also those that a thread makes columns of, or up to the first of them; returns what was wrong
-        with one."""
+        bytes_left = MOST_BYTES if max_rows is None else sys.maxsize
+        fault: ProtocolError | None = None
         try:
-            while state.chunks and not gathering.is_over and (with_made or state.chunks[0].ahead is None):
+            while state.chunks and not gathering.is_over and bytes_left > 0:
                 gathering.read(state.chunks[0])
-                _drop_read(state)
+                if state.chunks[0].is_read:
+                    bytes_left -= state.chunks.popleft().size
         except ProtocolError as error:
             # What is wrong on the way only is right the next time, so it is fetched again.
             state.drop_chunks()
-            return error
-        return None
+            fault = error
+        found = [self._record_batch(state.partition, part) for part in gathering.finish()]
+        position = gathering.position
+        state.advance(position, gathering.leader_epoch)
+        if fault is not None and not found:
+            raise corrupt(state.partition, position, fault) from fault
+        return found
 
     def _record_batch(self, partition: TopicPartition, part: Part) -> "pa.RecordBatch":
         import pyarrow as pa
@@ -205,11 +185,6 @@ class ArrowDecoder:
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
 
 
-def _drop_read(state: PartitionState) -> None:
-    if state.chunks[0].is_read:
-        state.chunks.popleft()
-
-
 def _repeated(value: str | int, rows: int) -> "pa.Array":
     """An array of one value, made of bytes: `pyarrow.scalar` and its like import pandas wherever that is installed."""
     import pyarrow as pa
@@ -232,13 +207,6 @@ class ArrowReader:
         self._enough_bytes = enough_bytes
         """How much may lie fetched before it is taken, though more rows are wanted."""
         self._decoder: ArrowDecoder | None = None
-        self._maker: Maker | None = None
-
-    def close(self) -> None:
-        """Make no more columns ahead."""
-        if self._maker is not None:
-            self._maker.close()
-            self._maker = self._subscription.on_chunk = None
 
     async def read(
         self,
@@ -254,25 +222,17 @@ class ArrowReader:
 
         decoder = self._decoder_of(columns, zero_copy=zero_copy)
         self._subscription.reads_columns = True
-        # Columns of a whole chunk are of no use to who wants so many rows.
-        self._subscription.on_chunk = self._maker_of(decoder).begin if max_records is None else None
 
         def take_if_enough() -> "list[pa.RecordBatch] | None":
             if not self._are_enough(partitions, max_records):
                 return None
-            return self._take(decoder, partitions, max_records, waits=max_records is not None)
+            return self._take(decoder, partitions, max_records)
 
         self._drop_objects(partitions)
         found = await self._handout.wait_for(take_if_enough, partitions, timeout_s)
         # Nothing is taken before all of it can be returned, so that a call that is cancelled loses nothing.
-        found = found or self._take(decoder, partitions, max_records, waits=True)
+        found = found or self._take(decoder, partitions, max_records)
         return pa.Table.from_batches(found or [], decoder.schema)
-
-    def _maker_of(self, decoder: ArrowDecoder) -> Maker:
-        if self._maker is None or self._maker.wish != decoder.wish:
-            self.close()
-            self._maker = Maker(decoder.wish, self._handout.there_is_more)
-        return self._maker
 
     def _decoder_of(self, columns: Sequence[str] | None, *, zero_copy: bool) -> ArrowDecoder:
         """That of the call before, mostly: its arrays of topics and partitions serve again."""
@@ -303,20 +263,21 @@ class ArrowReader:
         return [state for state in found if state.is_readable]
 
     def _take(
-        self, decoder: ArrowDecoder, partitions: Partitions, max_records: int | None, *, waits: bool
+        self, decoder: ArrowDecoder, partitions: Partitions, max_records: int | None
     ) -> "list[pa.RecordBatch] | None":
         found: list[pa.RecordBatch] = []
         seen: set[TopicPartition] = set()
-        left = max_records
+        left, bytes_taken = max_records, 0
         for state in self._handout.turns(partitions):
-            if state.partition in seen or left == 0:
+            if state.partition in seen or left == 0 or (left is None and bytes_taken >= MOST_BYTES):
                 self._handout.return_turn(state)
                 break
             seen.add(state.partition)
-            if state.run is not None or not (waits or decoder.is_ready(state)):
-                # Somebody else is reading it meanwhile, or columns are being made of it.
+            if state.run is not None:
+                # Somebody else is reading it meanwhile.
                 continue
             self._subscription.hand_out(state)
+            bytes_before = state.buffered_bytes
             try:
                 batches = decoder.take(state, left)
             except Exception as error:
@@ -325,6 +286,7 @@ class ArrowReader:
                 # What was taken of others must not be lost. The user is told the next time.
                 self._subscription.fail(state, error)
                 break
+            bytes_taken += bytes_before - state.buffered_bytes
             found += batches
             if left is not None:
                 left -= sum(len(batch) for batch in batches)

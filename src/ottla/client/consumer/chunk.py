@@ -2,22 +2,15 @@
 
 from collections.abc import Callable, Iterable
 from struct import Struct
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ottla.record import Batch, ControlType, LegacyEntry, batches, control_type, records
 from ottla.record.batch import CODEC_MASK, CONTROL, HEADER_SIZE, LENGTH_END, LOG_APPEND_TIME, TRANSACTIONAL
 from ottla.record.kernels import Columns
 from ottla.wire.api.fetch import AbortedTransaction
 
-if TYPE_CHECKING:
-    from ottla.client.consumer.ahead import Ahead
-
 CONTROL_LIMIT = 2**20
 """Bytes that a batch of transaction markers may decompress to."""
-
-ROW_BYTES = 28
-"""What a row takes beside its data: an offset, a timestamp, and where its key, value and headers end."""
-SMALLEST_RECORD = 7
 
 _ENTRY = Struct(">qiib")
 _INT32 = Struct(">i")
@@ -64,7 +57,7 @@ def extent_of(data: memoryview) -> Extent | None:
 class Chunk:
     """Batches of one partition, not decoded yet."""
 
-    __slots__ = ("_at", "_transactions", "ahead", "count", "data", "next_offset")
+    __slots__ = ("_at", "_transactions", "count", "data", "next_offset")
 
     def __init__(self, data: memoryview, extent: Extent, aborted: Iterable[AbortedTransaction] = ()) -> None:
         self.data = data[: extent.size]
@@ -72,8 +65,6 @@ class Chunk:
         """The offset after the last batch."""
         self.count = extent.record_count
         """About how many records there are."""
-        self.ahead: Ahead | None = None
-        """Its rows, if a thread makes columns of them."""
         self._at = 0
         self._transactions = _Transactions(aborted)
 
@@ -81,11 +72,6 @@ class Chunk:
     def size(self) -> int:
         """Bytes."""
         return len(self.data)
-
-    @property
-    def size_as_columns(self) -> int:
-        """About as many bytes as its columns take."""
-        return self.size + ROW_BYTES * max(0, min(self.count, self.size // SMALLEST_RECORD))
 
     @property
     def is_read(self) -> bool:
@@ -102,15 +88,6 @@ class Chunk:
     def skip(self, entry: Batch | LegacyEntry) -> None:
         """Walk on."""
         self._at += entry.size
-
-    def fork(self) -> "Chunk":
-        """The same, at its beginning, for a thread of its own to walk over as far as `gather` goes."""
-        extent = Extent(len(self.data), self.next_offset, -1, self.count)
-        return Chunk(self.data, extent, self._transactions.coming)
-
-    def pass_over(self, size: int) -> None:
-        """Walk on over so many bytes, which `gather` went over in a fork."""
-        self._at += size
 
     def gather(
         self,
@@ -160,11 +137,6 @@ class _Transactions:
     def __init__(self, aborted: Iterable[AbortedTransaction]) -> None:
         self._coming = sorted(aborted, key=lambda one: one.first_offset, reverse=True)
         self._open: set[int] = set()
-
-    @property
-    def coming(self) -> Iterable[AbortedTransaction]:
-        """Those that no batch has been of yet."""
-        return tuple(self._coming)
 
     @property
     def are_left(self) -> bool:

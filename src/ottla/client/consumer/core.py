@@ -106,7 +106,6 @@ class Core:
             self.subscription.withhold(list(self.subscription.assigned))
             for part in self._parts:
                 await part.close()
-            self.arrow.close()
             await self._cluster.close()
 
     def _on_call(self) -> None:

@@ -113,10 +113,6 @@ class Handout:
         self._has_worked = True
         self._signal.notify()
 
-    def there_is_more(self) -> None:
-        """Something can be taken now that could not before."""
-        self._signal.notify()
-
     def ready_run(self, partitions: Partitions = ()) -> tuple[PartitionState, Run] | None:
         """The next records that are there."""
         for state in self.turns(partitions):
@@ -163,8 +159,6 @@ class Handout:
     def _run_of(self, state: PartitionState) -> Run | None:
         if state.run is not None and state.run.left:
             return state.run
-        # Whoever takes objects has no use for columns that were made ahead.
-        self._subscription.on_chunk = None
         try:
             while state.chunks:
                 if (run := self._decoder.begin_run(state)) is not None:

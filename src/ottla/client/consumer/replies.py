@@ -91,11 +91,7 @@ class Replies:
             return
         self._count += 1
         state.served = self._count
-        chunk = Chunk(records, found, data.aborted_transactions or ())
-        state.chunks.append(chunk)
-        if self._subscription.on_chunk is not None:
-            stop_offset = LARGEST_INT64 if state.stop_offset is None else state.stop_offset
-            self._subscription.on_chunk(chunk, asked.offset, stop_offset)
+        state.chunks.append(Chunk(records, found, data.aborted_transactions or ()))
 
     def _take_error(
         self, state: PartitionState, data: PartitionData, asked: Wanted, endpoints: Iterable[NodeEndpoint]

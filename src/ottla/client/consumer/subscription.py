@@ -226,9 +226,6 @@ class PartitionState:
 
     def drop_chunks(self) -> None:
         """Forget what was fetched and not decoded."""
-        for chunk in self.chunks:
-            if chunk.ahead is not None:
-                chunk.ahead.cancel()
         self.chunks.clear()
 
     def _drop(self) -> None:
@@ -279,8 +276,6 @@ class Subscription:
         self.missing = MissingTopics()
         self.reads_columns = False
         """Whether the user takes whole columns, for which larger replies pay."""
-        self.on_chunk: Callable[[Chunk, int, int], None] | None = None
-        """What is done with a chunk, read from one offset up to another, as soon as it was fetched."""
         self.calls_waiting = 0
         """Calls of the user that wait for records. While there are any, he is not to be missed."""
         self._held: list[PartitionState] = []

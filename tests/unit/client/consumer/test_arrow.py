@@ -246,3 +246,13 @@ def test_the_epoch_of_the_last_batch_goes_with_the_position() -> None:
     state = state_with(chunk(batch(0, epoch=3), batch(1, epoch=4)))
     ArrowDecoder().take(state)
     assert (state.position, state.leader_epoch) == (2, 4)
+
+
+def test_no_more_is_taken_at_once_than_a_few_megabytes_unless_rows_are_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(arrow, "MOST_BYTES", 2 * len(batch(0)))
+    state = state_with(*(chunk(batch(number)) for number in range(5)))
+    assert [offsets(state) for _ in range(3)] == [[0, 1], [2, 3], [4]]
+    state = state_with(*(chunk(batch(number)) for number in range(5)))
+    assert offsets(state, 4) == [0, 1, 2, 3]
