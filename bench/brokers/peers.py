@@ -26,6 +26,8 @@ from .server import POLL_SECONDS, START_SECONDS, Server
 
 SETTINGS = {
     "log.flush.interval.messages": str(2**63 - 1),
+    # Prepared batches have the timestamps of 2023, and both look every five minutes for what is older than a week.
+    "log.retention.ms": "-1",
     "log.segment.delete.delay.ms": "100",
 }
 

@@ -288,7 +288,7 @@ def test_large_reads_are_whole_though_calls_are_cancelled_and_positions_move(
             while any(offset < count for offset in expected.values()):
                 reading = asyncio.create_task(consumer.read_arrow(timeout_ms=5000))
                 if chance.random() < 0.5:
-                    # At any moment, also while a thread is at work for it.
+                    # At any moment, also before anything was fetched.
                     await asyncio.sleep(chance.choice([0, 0.001, 0.003]))
                     reading.cancel()
                 try:

@@ -31,6 +31,8 @@ def check_number(name: str, value: Any, least: float | None = None, most: int | 
     fraction = isinstance(least, float)
     if not issubclass(type(value), Real if fraction else Integral):
         raise TypeError(f"{name} is {shown(value)}; give {'a number' if fraction else 'an int'}")
+    if fraction and value != value:
+        raise ValueError(f"{name} is {value!r}; give a number")
     if least is not None and not value >= least:
         raise ValueError(f"{name} is {value!r}; it must be at least {least:g}")
     if most is not None and not value <= most:

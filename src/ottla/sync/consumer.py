@@ -116,10 +116,10 @@ class Consumer(Face):
         """Records as an Arrow table, without an object per record.
 
         With `max_records` as soon as so many are there, or half of `buffer_memory` is full; or as many as there are
-        when `timeout_ms` has passed. Without it what was fetched already, or else the first that come in that time. The
-        columns are topic, partition, offset, timestamp, timestamp_type, key, value and headers, or those of them that
-        are named. Deserializers are not used. With `zero_copy` values are Arrow's `binary_view` and stay in the bytes
-        that were fetched.
+        when `timeout_ms` has passed. Without it some megabytes of what was fetched already, or else the first that come
+        in that time. The columns are topic, partition, offset, timestamp, timestamp_type, key, value and headers, or
+        those of them that are named. Deserializers are not used. With `zero_copy` values are Arrow's `binary_view` and
+        stay in the bytes that were fetched.
 
         >>> consumer.read_arrow(max_records=3, timeout_ms=10_000, columns=["offset", "value"]).to_pydict()
         {'offset': [0, 1, 2], 'value': [b'one', b'two', b'three']}

@@ -3,11 +3,11 @@
 import sys
 from array import array
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ottla.client.checks import shown
 from ottla.client.consumer.decoding import corrupt
-from ottla.client.consumer.gathering import Gathering, Part
+from ottla.client.consumer.gathering import ENOUGH_BYTES, Gathering, Part
 from ottla.client.consumer.handout import Handout, Partitions
 from ottla.client.consumer.subscription import PartitionState, Subscription
 from ottla.client.types import CREATE_TIME, LOG_APPEND_TIME, ConsumerRecord, TopicPartition
@@ -22,10 +22,6 @@ if TYPE_CHECKING:
 
 COLUMNS = ("topic", "partition", "offset", "timestamp", "timestamp_type", "key", "value", "headers")
 """The columns of a table of records, in their order."""
-
-MOST_BYTES = 2**22
-"""From how many fetched bytes on no more are made into columns at once, unless so many rows are wanted: the event loop
-stands still meanwhile, a quarter of a millisecond for each megabyte."""
 
 SHARED_ROWS = 1024
 """Rows at first of the arrays that hold one value, which batches have in common: who reads little makes short ones."""
@@ -47,9 +43,7 @@ def table_schema(columns: Sequence[str] | None = None, *, zero_copy: bool = Fals
     """
     import pyarrow as pa
 
-    wanted = COLUMNS if columns is None else columns
-    if isinstance(wanted, str) or not isinstance(wanted, Sequence):
-        raise TypeError(f"columns is {shown(wanted)}; give a list of names")
+    wanted = _wanted(columns)
     for name in wanted:
         if name not in COLUMNS:
             raise ValueError(f"there is no column {name!r}; there are {', '.join(COLUMNS)}")
@@ -60,21 +54,11 @@ def table_schema(columns: Sequence[str] | None = None, *, zero_copy: bool = Fals
     return pa.schema([(name, kinds[name]) if name in kinds else of_records.field(name) for name in wanted])
 
 
-class Wish(NamedTuple):
-    """Which columns somebody reads."""
-
-    keys: bool
-    values: bool
-    headers: bool
-    with_types: bool
-    """Whether batches of one type of timestamps are to be kept apart from those of the other."""
-    check_crcs: bool
-    views: bool
-    """Whether values are to stay in the fetched bytes."""
-
-    def columns(self) -> Columns:
-        """New ones, without rows."""
-        return Columns(self.keys, self.values, self.headers, self.views)
+def _wanted(columns: Sequence[str] | None) -> Sequence[str]:
+    wanted = COLUMNS if columns is None else columns
+    if isinstance(wanted, str) or not isinstance(wanted, Sequence):
+        raise TypeError(f"columns is {shown(wanted)}; give a list of names")
+    return wanted
 
 
 class ArrowDecoder:
@@ -90,18 +74,23 @@ class ArrowDecoder:
     ) -> None:
         self.schema = table_schema(columns, zero_copy=zero_copy)
         self._fields = list(self.schema)
-        names = self.schema.names
-        wanted = ("key" in names, "value" in names, "headers" in names, "timestamp_type" in names)
-        self.wish = Wish(*wanted, check_crcs, zero_copy)
+        self.zero_copy = zero_copy
+        """Whether values stay in the fetched bytes."""
+        self.bytes_taken = 0
+        """Bytes of all batches that rows were taken of."""
+        self._check_crcs = check_crcs
         self._limit = limit
         self._shared: dict[str | int, pa.Array] = {}
         self._shared_rows = 0
 
     def take(
-        self, state: PartitionState, max_rows: int | None = None, stop_offset: int = LARGEST_INT64
+        self,
+        state: PartitionState,
+        max_rows: int | None = None,
+        stop_offset: int = LARGEST_INT64,
+        enough_bytes: int = ENOUGH_BYTES,
     ) -> "list[pa.RecordBatch]":
-        """What was fetched of a partition, as far as it is not too much at once; or so many rows of it. The position
-        moves after them.
+        """What was fetched of a partition, until it is enough; or so many rows of it. The position moves after them.
 
         Where bytes make no sense the position stays before them: what is before comes first, the exception the next
         time.
@@ -110,30 +99,33 @@ class ArrowDecoder:
             self._shared.clear()
             self._shared_rows = 0
         try:
-            return self._take(state, max_rows, stop_offset)
+            return self._take(state, max_rows, stop_offset, enough_bytes if max_rows is None else sys.maxsize)
         except BaseException:
             # The position is still before what was read, also if memory ran out, so all of it is fetched again.
             state.drop_chunks()
             raise
 
-    def _take(self, state: PartitionState, max_rows: int | None, stop_offset: int) -> "list[pa.RecordBatch]":
+    def _take(
+        self, state: PartitionState, max_rows: int | None, stop_offset: int, enough_bytes: int
+    ) -> "list[pa.RecordBatch]":
+        names = self.schema.names
         gathering = Gathering(
-            self.wish.columns(),
+            Columns("key" in names, "value" in names, "headers" in names, self.zero_copy),
             start_offset=state.position or 0,
             stop_offset=stop_offset,
             leader_epoch=state.leader_epoch,
             max_rows=max_rows,
-            with_types=self.wish.with_types,
-            check_crcs=self.wish.check_crcs,
+            enough_bytes=enough_bytes,
+            with_types="timestamp_type" in names,
+            check_crcs=self._check_crcs,
             limit=self._limit,
         )
-        bytes_left = MOST_BYTES if max_rows is None else sys.maxsize
         fault: ProtocolError | None = None
         try:
-            while state.chunks and not gathering.is_over and bytes_left > 0:
+            while state.chunks and not gathering.is_over:
                 gathering.read(state.chunks[0])
                 if state.chunks[0].is_read:
-                    bytes_left -= state.chunks.popleft().size
+                    state.chunks.popleft()
         except ProtocolError as error:
             # What is wrong on the way only is right the next time, so it is fetched again.
             state.drop_chunks()
@@ -141,6 +133,7 @@ class ArrowDecoder:
         found = [self._record_batch(state.partition, part) for part in gathering.finish()]
         position = gathering.position
         state.advance(position, gathering.leader_epoch)
+        self.bytes_taken += gathering.bytes_gathered
         if fault is not None and not found:
             raise corrupt(state.partition, position, fault) from fault
         return found
@@ -236,9 +229,9 @@ class ArrowReader:
 
     def _decoder_of(self, columns: Sequence[str] | None, *, zero_copy: bool) -> ArrowDecoder:
         """That of the call before, mostly: its arrays of topics and partitions serve again."""
-        wanted = list(COLUMNS if columns is None else columns)
+        wanted = list(_wanted(columns))
         before = self._decoder
-        if before is None or before.schema.names != wanted or before.wish.views != zero_copy:
+        if before is None or before.schema.names != wanted or before.zero_copy != zero_copy:
             self._decoder = before = ArrowDecoder(columns, zero_copy=zero_copy, check_crcs=self._check_crcs)
         return before
 
@@ -253,9 +246,12 @@ class ArrowReader:
     def _are_enough(self, partitions: Partitions, max_records: int | None) -> bool:
         if max_records is None:
             return True
-        states = self._states(partitions)
-        rows = sum(chunk.count for state in states for chunk in state.chunks)
-        return rows >= max_records or sum(state.buffered_bytes for state in states) >= self._enough_bytes
+        rows = sum(chunk.count for state in self._states(partitions) for chunk in state.chunks)
+        if rows >= max_records:
+            return True
+        # Others may hold so much that no more is fetched of these.
+        buffered_bytes = sum(state.buffered_bytes for state in self._subscription.assigned.values())
+        return rows > 0 and buffered_bytes >= self._enough_bytes
 
     def _states(self, partitions: Partitions) -> list[PartitionState]:
         subscription = self._subscription
@@ -267,26 +263,25 @@ class ArrowReader:
     ) -> "list[pa.RecordBatch] | None":
         found: list[pa.RecordBatch] = []
         seen: set[TopicPartition] = set()
-        left, bytes_taken = max_records, 0
+        left, bytes_before = max_records, decoder.bytes_taken
         for state in self._handout.turns(partitions):
-            if state.partition in seen or left == 0 or (left is None and bytes_taken >= MOST_BYTES):
-                self._handout.return_turn(state)
+            enough_bytes = ENOUGH_BYTES - (decoder.bytes_taken - bytes_before)
+            if state.partition in seen or left == 0 or (left is None and enough_bytes <= 0):
+                self._handout.return_turn(state, partitions)
                 break
             seen.add(state.partition)
             if state.run is not None:
                 # Somebody else is reading it meanwhile.
                 continue
             self._subscription.hand_out(state)
-            bytes_before = state.buffered_bytes
             try:
-                batches = decoder.take(state, left)
+                batches = decoder.take(state, left, enough_bytes=enough_bytes)
             except Exception as error:
                 if not found:
                     raise
                 # What was taken of others must not be lost. The user is told the next time.
                 self._subscription.fail(state, error)
                 break
-            bytes_taken += bytes_before - state.buffered_bytes
             found += batches
             if left is not None:
                 left -= sum(len(batch) for batch in batches)

@@ -320,9 +320,10 @@ class Consumer(Places):
         """Records as an Arrow table, without an object per record. Needs pyarrow.
 
         With `max_records` as soon as so many are there (those of aborted transactions, which are not returned, among
-        them), or half of `buffer_memory` is full; or as many as there are when `timeout_ms` has passed. Without it what
-        was fetched already, or else the first that come in that time. The columns are topic, partition, offset,
-        timestamp, timestamp_type, key, value and headers, or those of them that are named. Deserializers are not used.
+        them), or half of `buffer_memory` is full; or as many as there are when `timeout_ms` has passed. Without it some
+        megabytes of what was fetched already, or else the first that come in that time. The columns are topic,
+        partition, offset, timestamp, timestamp_type, key, value and headers, or those of them that are named.
+        Deserializers are not used.
 
         With `zero_copy` values are Arrow's `binary_view` and stay in the bytes that were fetched, which the table keeps
         in memory for as long as any part of it is there. Values of a kilobyte are read faster that way.

@@ -75,7 +75,7 @@ class FetchOptions:
             if reply_bytes is not None:
                 partition_bytes = min(partition_bytes, reply_bytes)
         if reply_bytes is None:
-            reply_bytes = REPLY_BYTES_OF_COLUMNS if of_columns else REPLY_BYTES
+            reply_bytes = max(REPLY_BYTES_OF_COLUMNS, partition_bytes) if of_columns else REPLY_BYTES
         return partition_bytes, reply_bytes
 
 

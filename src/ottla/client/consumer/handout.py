@@ -33,6 +33,7 @@ class Handout:
         self._signal = signal
         self._has_worked = False
         self._round: deque[PartitionState] = deque()
+        self._last_turn = 0
         self._failures: deque[BaseException] = deque()
 
     def report(self, failure: BaseException) -> None:
@@ -95,7 +96,12 @@ class Handout:
         """Partitions that have something to hand out, those first whose turn it is."""
         assigned = self._subscription.assigned
         if partitions:
-            yield from filter(_is_ready, map(self._subscription.state, partitions))
+            # All of them first: after one was taken it is too late to say that the next is not assigned.
+            states = [self._subscription.state(partition) for partition in partitions]
+            for state in filter(_is_ready, sorted(states, key=_turn)):
+                self._last_turn += 1
+                state.turn = self._last_turn
+                yield state
             return
         for _ in range(2):
             while self._round:
@@ -104,9 +110,12 @@ class Handout:
                     yield state
             self._round.extend(filter(_is_ready, assigned.values()))
 
-    def return_turn(self, state: PartitionState) -> None:
-        """A partition whose turn it was was not needed; it is the next."""
-        self._round.appendleft(state)
+    def return_turn(self, state: PartitionState, partitions: Partitions = ()) -> None:
+        """A partition whose turn it was, of all or of those that were asked for, was not needed; it is the next."""
+        if partitions:
+            state.turn = 0
+        else:
+            self._round.appendleft(state)
 
     def there_is_room(self) -> None:
         """Something was taken, so that more can be fetched."""
@@ -129,7 +138,7 @@ class Handout:
         self._subscription.hand_out(state)
         if run.left > 1:
             # A partition has its turn until the run is at its end.
-            self.return_turn(state)
+            self.return_turn(state, partitions)
         return next(run.iterator)
 
     def ready_records(
@@ -139,7 +148,7 @@ class Handout:
         found: dict[TopicPartition, list[ConsumerRecord]] = {}
         for state in self.turns(partitions):
             if state.partition in found or limit == 0:
-                self.return_turn(state)
+                self.return_turn(state, partitions)
                 break
             try:
                 if self._run_of(state) is None:
@@ -166,6 +175,10 @@ class Handout:
             return None
         finally:
             self.there_is_room()
+
+
+def _turn(state: PartitionState) -> int:
+    return state.turn
 
 
 def _is_ready(state: PartitionState) -> bool:

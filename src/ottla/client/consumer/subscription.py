@@ -66,6 +66,7 @@ class PartitionState:
         "start",
         "stop_offset",
         "topic_id",
+        "turn",
         "unvalidated",
         "withheld",
     )
@@ -95,6 +96,7 @@ class PartitionState:
         self.topic_id: bytes | None = None
         """That of the topic which the position is of; None until it is fetched from."""
         self.served = 0
+        self.turn = 0
         """When records came last; partitions that got none for long come first in the next fetch."""
         self.seeks = 0
         """How often the position was set. A reply to a fetch from before is of no use."""

@@ -1,25 +1,32 @@
 """Fetched bytes as columns: the same records that the objects have."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from ottla.client.consumer import arrow
+from ottla.client.consumer import arrow, gathering
 from ottla.client.consumer.arrow import COLUMNS, SHARED_ROWS, ArrowDecoder
 from ottla.client.consumer.chunk import Chunk
 from ottla.client.consumer.decoding import Decoder
 from ottla.client.consumer.gathering import Gathering
 from ottla.client.consumer.subscription import PartitionState
 from ottla.client.errors import CorruptRecordError
-from ottla.client.types import TopicPartition
+from ottla.client.types import ConsumerRecord, TopicPartition
 from ottla.record import Batch, Codec, Record, build_batch, build_end_marker
 from ottla.record.legacy import build_message_set
 from ottla.wire.api.fetch import AbortedTransaction
 
 from .fetched import batch, chunk, state_with
 
-MARKER = build_end_marker(
-    commit=True, producer_id=1, producer_epoch=0, coordinator_epoch=0, timestamp_ms=0, base_offset=4
-)
+
+def marker(offset: int) -> bytes:
+    return build_end_marker(
+        commit=True, producer_id=1, producer_epoch=0, coordinator_epoch=0, timestamp_ms=0, base_offset=offset
+    )
 
 
 def rows(decoder: ArrowDecoder, state: PartitionState, max_rows: int | None = None) -> list[dict[str, object]]:
@@ -36,31 +43,36 @@ def append_time(data: bytes, time_ms: int) -> bytes:
     return bytes(stamped)
 
 
+def objects_of(state: PartitionState) -> list[ConsumerRecord]:
+    """The same records as objects."""
+    decoder = Decoder()
+    objects: list[ConsumerRecord] = []
+    while state.has_records:
+        if decoder.begin_run(state) is not None:
+            objects += state.take(None)
+    return objects
+
+
+def told(row: dict[str, Any]) -> dict[str, Any]:
+    """What a row says, in the terms of objects."""
+    said = dict(row)
+    if "headers" in said:
+        said["headers"] = tuple((header["key"], header["value"]) for header in said["headers"])
+    if "timestamp" in said:
+        said["timestamp"] = round(said["timestamp"].timestamp() * 1000)
+    return said
+
+
 def test_rows_say_what_the_objects_say() -> None:
     records = [Record(0, 1500, b"k", None, [("a", b"1"), ("b", None)]), Record(1, 1600, None, b"v")]
     old = build_message_set([Record(5, 1700, b"k", b"old"), Record(6, 1800, None, b"older")], 1, Codec.GZIP)
     oldest = build_message_set([Record(7, 0, b"k", b"oldest")], 0)
-    parts = (build_batch(records, Codec.ZSTD), append_time(batch(2, 3), 9000), MARKER, old, oldest)
-    decoder = Decoder()
-    state = state_with(chunk(*parts))
-    objects = []
-    while state.chunks:
-        run = decoder.begin_run(state)
-        objects += list(run.iterator) if run is not None else []
+    parts = (build_batch(records, Codec.ZSTD), append_time(batch(2, 3), 9000), marker(4), old, oldest)
     state = state_with(chunk(*parts))
     found = rows(ArrowDecoder(), state)
     assert state.position == 8
     assert [tuple(row) for row in found] == [COLUMNS] * 7
-    for row, record in zip(found, objects, strict=True):
-        headers = [(header["key"], header["value"]) for header in row["headers"]]  # type: ignore[attr-defined]
-        time_ms = round(row["timestamp"].timestamp() * 1000)  # type: ignore[attr-defined]
-        assert (row["topic"], row["partition"], row["offset"], row["key"], row["value"], headers) == (
-            *record[:3],
-            record.key,
-            record.value,
-            list(record.headers),
-        )
-        assert (time_ms, row["timestamp_type"]) == (record.timestamp, record.timestamp_type)
+    assert [told(row) for row in found] == [record._asdict() for record in objects_of(state_with(chunk(*parts)))]
 
 
 def test_only_the_columns_that_are_named_are_made_in_their_order() -> None:
@@ -71,7 +83,7 @@ def test_only_the_columns_that_are_named_are_made_in_their_order() -> None:
 
 
 def test_rows_can_be_counted_without_any_column_but_the_topic() -> None:
-    (part,) = ArrowDecoder(["topic"]).take(state_with(chunk(batch(0, 1), MARKER)))
+    (part,) = ArrowDecoder(["topic"]).take(state_with(chunk(batch(0, 1), marker(4))))
     assert part.to_pylist() == [{"topic": "t"}] * 2
 
 
@@ -248,11 +260,71 @@ def test_the_epoch_of_the_last_batch_goes_with_the_position() -> None:
     assert (state.position, state.leader_epoch) == (2, 4)
 
 
-def test_no_more_is_taken_at_once_than_a_few_megabytes_unless_rows_are_asked_for(
-    monkeypatch: pytest.MonkeyPatch,
+def taken(state: PartitionState, decoder: ArrowDecoder, enough_bytes: int) -> list[list[dict[str, Any]]]:
+    """What one call after another gives, until nothing is left."""
+    found = []
+    while state.chunks:
+        parts = decoder.take(state, enough_bytes=enough_bytes)
+        found.append([row for part in parts for row in part.to_pylist()])
+    return found
+
+
+@pytest.mark.parametrize("codec", [Codec.NONE, Codec.LZ4])
+@pytest.mark.parametrize("batches_in_chunk", [1, 5])
+def test_what_is_enough_is_all_that_is_taken_at_once_unless_rows_are_asked_for(
+    codec: Codec, batches_in_chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(arrow, "MOST_BYTES", 2 * len(batch(0)))
-    state = state_with(*(chunk(batch(number)) for number in range(5)))
-    assert [offsets(state) for _ in range(3)] == [[0, 1], [2, 3], [4]]
-    state = state_with(*(chunk(batch(number)) for number in range(5)))
-    assert offsets(state, 4) == [0, 1, 2, 3]
+    size = len(batch(0, codec=codec))
+    monkeypatch.setattr(gathering, "MAX_BYTES", 2 * size)
+
+    def fetched() -> PartitionState:
+        parts = [batch(number, codec=codec) for number in range(5)]
+        return state_with(*(chunk(*parts[at : at + batches_in_chunk]) for at in range(0, 5, batches_in_chunk)))
+
+    found = taken(fetched(), ArrowDecoder(["offset"]), size + 1)
+    assert found == [[{"offset": at} for at in numbers] for numbers in ((0, 1), (2, 3), (4,))]
+    assert offsets(fetched(), 4) == [0, 1, 2, 3]
+
+
+def test_batches_without_rows_for_the_user_are_passed_over_on_the_way_to_the_next_that_has_some() -> None:
+    skipped = [marker(2 * number) for number in range(50)]
+    state = state_with(*map(chunk, skipped), chunk(batch(100)))
+    assert taken(state, ArrowDecoder(["offset"]), 1) == [[{"offset": 100}]]
+
+
+KINDS: dict[str, Callable[[int], bytes]] = {
+    "plain": lambda offset: batch(offset, offset + 1),
+    "compressed": lambda offset: batch(offset, offset + 1, codec=Codec.LZ4),
+    "stamped": lambda offset: append_time(batch(offset, offset + 1), 9000),
+    "marker": marker,
+    "old": lambda offset: build_message_set([Record(offset, 1700, b"k", b"old")], 1),
+}
+
+
+@given(
+    kinds=st.lists(st.lists(st.sampled_from(sorted(KINDS)), min_size=1, max_size=6), min_size=1, max_size=4),
+    position=st.integers(0, 12),
+    columns=st.sampled_from([None, ("offset", "value"), ("topic", "timestamp_type", "offset")]),
+    zero_copy=st.booleans(),
+    enough_bytes=st.integers(1, 400),
+)
+def test_rows_are_those_of_the_objects_however_bytes_are_mixed_and_taken(
+    kinds: list[list[str]], position: int, columns: tuple[str, ...] | None, zero_copy: bool, enough_bytes: int
+) -> None:
+    def fetched() -> PartitionState:
+        offset, chunks = 0, []
+        for parts in kinds:
+            found = []
+            for kind in parts:
+                found.append(KINDS[kind](offset))
+                offset += 2
+            chunks.append(chunk(*found))
+        # A fetch from a position brings no chunk that ends before it.
+        return state_with(*[one for one in chunks if one.next_offset > position], position=position)
+
+    state, same = fetched(), fetched()
+    decoder = ArrowDecoder(columns, zero_copy=zero_copy)
+    found = [told(row) for rows in taken(state, decoder, enough_bytes) for row in rows]
+    objects = [record._asdict() for record in objects_of(same)]
+    assert found == [{name: record[name] for name in decoder.schema.names} for record in objects]
+    assert (state.position, state.leader_epoch) == (same.position, same.leader_epoch)

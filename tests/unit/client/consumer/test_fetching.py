@@ -91,6 +91,7 @@ def test_whole_columns_are_fetched_in_larger_parts_unless_the_user_says_how_larg
     assert FetchOptions().limits(of_columns=False) == (2**20, 50 * 2**20)
     assert FetchOptions().limits(of_columns=True) == (4 * 2**20, 4 * 2**20)
     assert FetchOptions(buffer_memory=2**20).limits(of_columns=True)[0] == 2**20
+    assert FetchOptions(max_partition_fetch_bytes=2**23).limits(of_columns=True) == (2**23, 2**23)
     given = FetchOptions(max_partition_fetch_bytes=7, fetch_max_bytes=9)
     assert given.limits(of_columns=False) == given.limits(of_columns=True) == (7, 9)
     plan = Plan(batches=9)
