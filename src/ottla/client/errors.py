@@ -323,7 +323,7 @@ class SeveralFailedError(KafkaError):
     def __init__(self, failures: Mapping[Hashable, KafkaError]) -> None:
         errors = list(failures.values())
         # What holds for all of them, as that a broker has no rules of access, is said once.
-        said = list(dict.fromkeys(f"{error.code.name}: {error.message}" for error in errors))
+        said = list(dict.fromkeys(map(str, errors)))
         listed = "; ".join(said[:LISTED_FAILURES])
         more = f"; and {len(said) - LISTED_FAILURES} more" if len(said) > LISTED_FAILURES else ""
         super().__init__(errors[0].code, f"{len(errors)} failed: {listed}{more}")

@@ -1,6 +1,11 @@
 """Telling of trouble once, however often it is met."""
 
 import logging
+from collections import Counter
+from collections.abc import Iterable
+
+MOST_REASONS = 10
+"""How many reasons are logged at once."""
 
 
 class Outage:
@@ -33,3 +38,12 @@ class Outage:
         if self.goes_on:
             self._log.info("%s works again", self._what)
         self.goes_on = False
+
+
+def tell_others(log: logging.Logger, failures: Iterable[BaseException | None]) -> None:
+    """Log failures beside the one that is raised, each reason once.
+
+    >>> tell_others(logging.getLogger("example"), [ValueError("too large"), ValueError("too large")])
+    """
+    for reason, count in Counter(map(str, failures)).most_common(MOST_REASONS):
+        log.error("%d more of what was sent failed: %s", count, reason)

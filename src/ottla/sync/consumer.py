@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.client.consumer import Consumer as ClientConsumer
 from ottla.client.consumer import ConsumerRebalanceListener
+from ottla.client.consumer.membership.listener import check_listener
 from ottla.client.consumer.places import GivenOffset
 from ottla.client.types import ConsumerRecord, OffsetAndTimestamp, TopicPartition
 from ottla.sync.face import Face, takes_arguments_of
@@ -355,6 +356,7 @@ class _Listener(ConsumerRebalanceListener):
     """Calls a listener of the user in a thread, where he may call the consumer and wait."""
 
     def __init__(self, listener: Any) -> None:
+        check_listener(listener)
         self._listener = listener
 
     async def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:

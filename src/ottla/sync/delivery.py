@@ -1,16 +1,20 @@
 """Records on their way, from the threads of the user to the event loop's and on to the broker."""
 
 import asyncio
+import logging
 import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any
 
 from ottla.client.errors import ClientClosedError, RequestTimedOutError
+from ottla.client.outage import tell_others
 from ottla.client.producer import Delivery as ClientDelivery
 from ottla.client.types import RecordMetadata
 from ottla.sync.loop import LOOK_UP_SECONDS, Background
 from ottla.wire.errors import KafkaError
+
+log = logging.getLogger(__name__)
 
 MOST_RECORDS = 5_000
 """How many records may wait for the event loop before those who send do, so that it is never far behind."""
@@ -196,9 +200,11 @@ class Handover:
                 self._task.cancel()
 
     def take_failure(self) -> Exception | None:
-        """Why a record could not be taken, the first that nobody has asked for; all are forgotten."""
+        """Why a record could not be taken, the first that nobody has asked for; the others are logged."""
         failed, self._failed = self._failed, []
-        return next((one._outcome for one in failed if not one._asked and isinstance(one._outcome, Exception)), None)
+        reasons = [one._outcome for one in failed if not one._asked and isinstance(one._outcome, Exception)]
+        tell_others(log, reasons[1:])
+        return next(iter(reasons), None)
 
     def _wake(self) -> None:
         if self._task is None:

@@ -3,7 +3,7 @@
 import asyncio
 from typing import TYPE_CHECKING, Any
 
-from ottla.client.checks import as_bytes, check_serializers, header_list
+from ottla.client.checks import as_bytes, check_number, check_record, check_serializers, header_list
 from ottla.client.errors import RequestTimedOutError
 from ottla.client.producer import Producer as ClientProducer
 from ottla.client.producer.arrow import ArrowStream
@@ -78,6 +78,11 @@ class Producer(Face):
             timestamp_ms = self._now_ms()
         if headers is not None:
             headers = tuple(header_list(headers))
+        # Others would be told of by the delivery alone: the event loop takes the record later.
+        if type(topic) is not str or type(timestamp_ms) is not int or headers:
+            check_record(topic, timestamp_ms, headers or ())
+        if partition is not None and type(partition) is not int:
+            check_number("partition", partition)
         handover = self._handover
         if handover is None:
             raise self._not_running()

@@ -1,12 +1,20 @@
 import asyncio
+import re
 import threading
 from collections import defaultdict
+from typing import Any
 
 import pytest
 
 from ottla import sync
 from ottla.client.producer import Producer as ClientProducer
-from ottla.errors import ClientClosedError, MessageSizeTooLargeError, RequestTimedOutError, UnknownTopicOrPartitionError
+from ottla.errors import (
+    ClientClosedError,
+    InvalidTopicError,
+    MessageSizeTooLargeError,
+    RequestTimedOutError,
+    UnknownTopicOrPartitionError,
+)
 from ottla.sync import Delivery, Producer
 from ottla.sync.delivery import MOST_RECORDS
 
@@ -32,6 +40,35 @@ def test_what_is_wrong_with_headers_and_serializers_is_told_to_him_who_sends(ser
             producer.send(topic, b"", headers={"trace": b"a1"})  # type: ignore[dict-item]
         with pytest.raises(TypeError, match="value_serializer returned 'two apples', a str; have it return bytes"):
             producer.send(topic, "two apples")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"topic": b"orders"}, "topic is b'orders', a bytes"),
+        ({"partition": "0"}, "partition is '0', a str; give an int"),
+        ({"timestamp_ms": "now"}, "timestamp_ms is 'now', a str; give an int"),
+        ({"headers": [("trace", "a1")]}, "the value of header 'trace' is 'a1', a str; give bytes or None"),
+    ],
+)
+def test_what_is_wrong_with_a_record_is_told_at_the_call(
+    servers: str, topic: str, arguments: dict[str, Any], message: str
+) -> None:
+    with Producer(bootstrap_servers=servers) as producer, pytest.raises(TypeError, match=re.escape(message)):
+        producer.send(**{"topic": topic, "value": b"", **arguments})
+
+
+def test_of_several_failures_that_nobody_asked_for_one_is_raised_and_the_others_are_logged(
+    servers: str, topic: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Producer(bootstrap_servers=servers) as producer:
+        producer.send("a b", b"")
+        for _ in range(2):
+            producer.send(topic, b"", partition=99)
+        with pytest.raises(InvalidTopicError, match="'a b'"):
+            producer.flush()
+    (line,) = (one.getMessage() for one in caplog.records if one.name.startswith("ottla.sync"))
+    assert line.startswith("2 more of what was sent failed: UNKNOWN_TOPIC_OR_PARTITION: ")
 
 
 def test_leaving_the_block_waits_until_all_is_acknowledged(servers: str, topic: str) -> None:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from ottla.client.admin.part import AdminPart, Answers, by_topic, outcome, places_of
 from ottla.client.checks import place_of
+from ottla.client.errors import OffsetOutOfRangeError
 from ottla.client.types import TopicPartition
 from ottla.net import Connection
 from ottla.wire.api.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
@@ -64,7 +65,11 @@ class RecordAdmin(AdminPart):
             for topic in response.topics:
                 for one in topic.partitions:
                     place = TopicPartition(topic.name, one.partition_index)
-                    answers[place] = outcome(one.error_code, None, "partition", str(place)) or one.low_watermark
+                    error = outcome(one.error_code, None, "partition", str(place))
+                    if isinstance(error, OffsetOutOfRangeError):
+                        reason = f"the log of {place} does not reach offset {wanted[place]}"
+                        error = OffsetOutOfRangeError(reason, "give one that is in it, its end at most, or -1 for all")
+                    answers[place] = error or one.low_watermark
             return answers
 
         async def ask(left: list[TopicPartition]) -> Answers[TopicPartition, int]:

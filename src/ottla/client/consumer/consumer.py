@@ -12,6 +12,7 @@ from ottla.client.consumer.core import Core, CoreOptions
 from ottla.client.consumer.decoding import Decoder, Deserializer
 from ottla.client.consumer.fetching import FetchOptions
 from ottla.client.consumer.membership import ConsumerRebalanceListener, GroupOptions
+from ottla.client.consumer.membership.listener import check_listener
 from ottla.client.consumer.places import Places, places_of
 from ottla.client.consumer.subscription import Start
 from ottla.client.errors import ClientClosedError
@@ -166,6 +167,8 @@ class Consumer(Places):
             check_crcs=check_crcs, key_deserializer=key_deserializer, value_deserializer=value_deserializer
         )
         self._core = Core(options, decoder, chance or SystemChance())
+        if listener is not None:
+            check_listener(listener)
         self._core.listener = listener
         self._records: Iterator[ConsumerRecord] = iter(())
         """What was decoded last. An iterator ends early where its records are not to be handed out any more."""

@@ -8,6 +8,7 @@ from ottla.client.checks import check_number, place_of
 from ottla.client.consumer.core import Core
 from ottla.client.consumer.membership import ConsumerRebalanceListener, Group
 from ottla.client.consumer.membership.identity import in_listener
+from ottla.client.consumer.membership.listener import check_listener
 from ottla.client.consumer.subscription import PartitionState, Start
 from ottla.client.errors import IllegalStateError, RequestTimedOutError
 from ottla.client.offsets import EARLIEST, LATEST, find_offsets
@@ -40,6 +41,8 @@ class Places:
         >>> sorted(consumer.subscription())
         ['orders', 'payments']
         """
+        if listener is not None:
+            check_listener(listener)
         self._core.subscription.subscribe(topics, pattern)
         if listener is not None:
             self._core.listener = listener

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 
 from ottla.client.errors import MessageSizeTooLargeError
+from ottla.client.outage import tell_others
 from ottla.client.producer.batch import PendingBatch
 from ottla.client.producer.idempotence import Sequences
 from ottla.client.producer.memory import Memory
@@ -301,9 +302,11 @@ class Accumulator:
             self._flushing -= 1
 
     def take_failure(self) -> KafkaError | None:
-        """The first failure that nobody knows of; all are forgotten."""
+        """The first failure that nobody knows of; the others are logged."""
         failed, self._failed = self._failed, []
-        return next((batch.error for batch in failed if not batch.is_noticed), None)
+        unnoticed = [batch for batch in failed if not batch.is_noticed]
+        tell_others(log, [batch.error for batch in unnoticed[1:]])
+        return unnoticed[0].error if unnoticed else None
 
     def refuse(self, error: KafkaError) -> None:
         """Take no more records; those who wait for room are told at once."""

@@ -226,7 +226,21 @@ def _without_views(table: "pa.Table") -> "pa.Table":
         kind = str(field.type)
         # Views of lists are refused later: casting them gives broken arrays.
         if field.name in plain and ("string_view" in kind or "binary_view" in kind) and "list_view" not in kind:
-            table = table.set_column(number, field.name, table.column(number).cast(plain[field.name]))
+            column = table.column(number)
+            if pa.types.is_dictionary(field.type):
+                # What categories become cannot be said of views, but of what they are views of.
+                wide = pa.dictionary(field.type.index_type, plain[field.name])
+                chunks = [
+                    pa.DictionaryArray.from_arrays(one.indices, one.dictionary.cast(wide.value_type))
+                    for one in column.chunks
+                ]
+                column = pa.chunked_array(chunks, wide)
+            try:
+                column = column.cast(plain[field.name])
+            except pa.ArrowException as error:
+                wanted = f"give {plain[field.name]}, or what can be cast to it"
+                raise ValueError(f"column {field.name!r} is of type {field.type}; {wanted}: {error}") from error
+            table = table.set_column(number, field.name, column)
     return table
 
 

@@ -53,6 +53,20 @@ def test_a_data_frame_is_sent_as_a_table_is(servers: str, topic: str, frame: Any
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
+def test_categories_are_sent_as_what_they_stand_for(servers: str, topic: str, frame: Any) -> None:
+    kind = pl.Categorical if frame is pl.DataFrame else "category"
+    series: Any = pl.Series if frame is pl.DataFrame else pd.Series
+    column = series(["b", "a", None, "b"], dtype=kind)
+    send(servers, frame({"key": ["k"] * 4, "value": column}), topic)
+    assert read(servers, topic, ["value"]) == [{"value": value} for value in (b"b", b"a", None, b"b")]
+
+
+def test_headers_of_polars_that_are_none_are_refused_by_name(servers: str, topic: str) -> None:
+    with pytest.raises(ValueError, match=r"column 'headers' is of type .*; give large_list<.*, or what can be cast"):
+        send(servers, pl.DataFrame({"value": ["one"], "headers": [["trace"]]}), topic)
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame], ids=["pandas", "polars"])
 def test_rows_of_a_data_frame_go_to_the_topics_that_it_names(servers: str, topic: str, frame: Any) -> None:
     names = [f"{topic}-1", f"{topic}-2", f"{topic}-1"]
     send(servers, frame({"topic": names, "value": ["one", "two", "three"], "headers": HEADERS}))

@@ -19,7 +19,7 @@ from ottla.client.consumer.membership.offset_requests import (
 from ottla.client.consumer.membership.options import GroupOptions
 from ottla.client.consumer.subscription import Mode, PartitionState, Subscription
 from ottla.client.coordinators import Coordinators
-from ottla.client.errors import KEEP_UP, CommitFailedError
+from ottla.client.errors import KEEP_UP, CommitFailedError, FencedInstanceIdError
 from ottla.client.types import OffsetAndMetadata, TopicPartition
 from ottla.net import Connection
 from ottla.wire.api.offset_commit import OffsetCommitRequest
@@ -133,7 +133,9 @@ class Commits:
             if membership is not None:
                 membership.doubt(identity, error.code)
             if self._subscription.mode is not Mode.USER:
-                raise CommitFailedError(error.code, f"group {group_id!r} has moved on without this member") from error
+                reason = f"group {group_id!r} has moved on without this member"
+                advice = FencedInstanceIdError.advice if error.code is ErrorCode.FENCED_INSTANCE_ID else KEEP_UP
+                raise CommitFailedError(error.code, reason, advice) from error
             reason = f"group {group_id!r} has members, and this consumer is none of them"
             raise CommitFailedError(error.code, reason, "give one that uses assign() a group_id of its own") from error
 

@@ -116,6 +116,9 @@ class Group:
 
     async def commit(self, offsets: Mapping[TopicPartition, GivenOffset] | None = None) -> None:
         """Commit positions, or all that was handed out."""
+        if self.failure is not None and self._subscription.mode is Mode.TOPICS:
+            # What it has read is another member's by now, so nothing here says what there was to commit.
+            raise self.failure
         given = self._subscription.positions_to_commit() if offsets is None else given_offsets(offsets)
         await self._commits.commit(given)
 

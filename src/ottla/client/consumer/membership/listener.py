@@ -4,6 +4,7 @@ import inspect
 from collections.abc import Awaitable, Iterable
 from typing import Any
 
+from ottla.client.checks import shown
 from ottla.client.consumer.membership.identity import in_listener
 from ottla.client.types import TopicPartition
 
@@ -57,6 +58,18 @@ class ConsumerRebalanceListener:
         gone: orders-3
         """
         return self.on_partitions_revoked(lost)
+
+
+def check_listener(listener: object) -> None:
+    """Refuse what cannot be told of partitions. One of another library will do.
+
+    >>> check_listener(print)
+    Traceback (most recent call last):
+    TypeError: listener is <built-in function print>, a builtin_function_or_method; give a ConsumerRebalanceListener
+    """
+    for method in ("on_partitions_revoked", "on_partitions_assigned"):
+        if not callable(getattr(listener, method, None)):
+            raise TypeError(f"listener is {shown(listener)}; give a ConsumerRebalanceListener")
 
 
 async def tell(listener: Any, method: str, partitions: Iterable[TopicPartition]) -> None:
