@@ -1,6 +1,5 @@
 """What a task does: ranges of partitions become Arrow batches as Spark wants them."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -36,45 +35,21 @@ class Task(InputPartition):
 
 
 def read_task(task: Task, options: SourceOptions, schema: StructType) -> "Iterator[pa.RecordBatch]":
-    """The records of a task. What comes next is fetched, and the next batch made, while Spark takes what there is."""
+    """The records of a task. What comes next is fetched while Spark takes what there is."""
     keep_memory()
     shape = _Shape(schema)
     loop = background()
-    batches = _OneAhead(_read(task, options, shape.wanted_columns))
+    batches = _read(task, options, shape.wanted_columns)
+
+    async def next_batch() -> "pa.RecordBatch | None":
+        return await anext(batches, None)
+
     try:
-        while (batch := loop.call(batches.next)) is not None:
+        while (batch := loop.call(next_batch)) is not None:
             yield shape.fit(batch)
     finally:
-        loop.call(batches.close)
+        loop.call(batches.aclose)
         spare_garbage_collector()
-
-
-class _OneAhead:
-    """Batches, of which the next is made while somebody is at work on the one before."""
-
-    def __init__(self, batches: "AsyncGenerator[pa.RecordBatch, None]") -> None:
-        self._batches = batches
-        self._coming: asyncio.Task[pa.RecordBatch | None] | None = None
-
-    async def next(self) -> "pa.RecordBatch | None":
-        """The next batch; None after the last."""
-        batch = await (self._coming or self._begin())
-        self._coming = None if batch is None else self._begin()
-        return batch
-
-    async def close(self) -> None:
-        """Make no more of them."""
-        if self._coming is not None:
-            self._coming.cancel()
-            # What it failed with nobody needs to know any more.
-            await asyncio.gather(self._coming, return_exceptions=True)
-        await self._batches.aclose()
-
-    def _begin(self) -> "asyncio.Task[pa.RecordBatch | None]":
-        return asyncio.create_task(self._next())
-
-    async def _next(self) -> "pa.RecordBatch | None":
-        return await anext(self._batches, None)
 
 
 async def _read(task: Task, options: SourceOptions, columns: list[str]) -> "AsyncGenerator[pa.RecordBatch, None]":
