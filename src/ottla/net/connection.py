@@ -36,6 +36,7 @@ from ottla.net.negotiate import (
     decode_offer,
 )
 from ottla.net.outlet import Outlet
+from ottla.net.pacing import stop_pacing_if_near
 from ottla.net.quiet import Quiet, mutes
 from ottla.net.receiving import BELIEVED_BYTES, Receiver, scratch
 from ottla.net.security import PLAINTEXT, Security
@@ -465,6 +466,7 @@ class Connection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is open."""
         self._transport = cast(asyncio.Transport, transport)
+        stop_pacing_if_near(transport)
         self._alarm = Alarm(transport)
         # asyncio's own transports send what they are given if they can, others when the turn is over.
         self._sends_late = not type(transport).__module__.startswith("asyncio")

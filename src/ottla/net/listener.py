@@ -23,6 +23,7 @@ from collections.abc import Callable
 from ottla.net.admission import Admission
 from ottla.net.doorway import Doorway, ListenerTls, stranger_at
 from ottla.net.memory import Memory
+from ottla.net.pacing import listen_without_pacing
 from ottla.net.receiving import scratch
 from ottla.net.serving import Handler, ServerConnection
 from ottla.net.telling import Telling
@@ -147,10 +148,13 @@ class Listener:
                 if self.tls is None:
                     server = await loop.create_server(connection, address, port, backlog=BACKLOG, reuse_address=True)
                     self._servers.append(server)
+                    for accepting in server.sockets:
+                        listen_without_pacing(accepting)
                 else:
                     family = socket.AF_INET6 if ":" in address else socket.AF_INET
                     listening = socket.create_server((address, port), family=family, backlog=BACKLOG)
                     listening.setblocking(False)
+                    listen_without_pacing(listening)
                     leave = self._admission.leave
                     self._doorways.append(
                         Doorway(listening, connection, self.tls, self._admit, leave, self._handshake_failed)

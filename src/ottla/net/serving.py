@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ottla.metrics.clients import LONGEST_ID, ClientCounters
 from ottla.net.memory import READ_BYTES, SMALL_BYTES
+from ottla.net.pacing import stop_pacing_if_near
 from ottla.net.receiving import Receiver
 from ottla.net.sending import Sendable, Sender
 from ottla.wire.errors import ProtocolError
@@ -169,6 +170,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         if not self._listener.admit(self):
             self._transport.abort()
             return
+        stop_pacing_if_near(transport)
         if self._listener.tls is not None:
             try:
                 self.principal = self._listener.tls.principal(transport)

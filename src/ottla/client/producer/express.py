@@ -86,6 +86,8 @@ class Express:
             number, ProduceRequest, request.version, request.glance, partial(self._told, way, batch)
         )
         self._outcomes.watch_deadlines()
+        if way.lane.in_flight == 1:
+            way.lane.vigil.begin()
         return Delivery(batch, 0, record.timestamp_ms)
 
     def _way(self, queue: PartitionQueue, topic: Topic) -> "_Way | None":
@@ -141,6 +143,7 @@ class Express:
 
     def _told(self, way: "_Way", batch: PendingBatch, response: Any, error: KafkaError | None) -> None:
         lane, request = way.lane, way.request
+        lane.vigil.end()
         if isinstance(response, Written):
             lane.in_flight -= 1
             self._outcomes.written(batch, response.base_offset, response.append_time)

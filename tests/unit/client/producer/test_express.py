@@ -14,6 +14,8 @@ from ottla.client.producer._taking_types import Untaken
 from ottla.client.producer.batch import Delivery
 from ottla.client.producer.express import Express
 from ottla.client.producer.intake import Intake
+from ottla.client.producer.lane import Lane
+from ottla.net.vigil import Vigil
 from ottla.testing import TestBroker
 from ottla.wire.errors import ErrorCode
 from tests.unit.client.fake_broker import FakeBroker
@@ -182,5 +184,36 @@ def test_a_producer_that_does_not_run_says_so(broker: TestBroker) -> None:
         await producer.stop()
         with pytest.raises(Exception, match="does not run"):
             await producer.send_and_wait("closed", b"1")
+
+    tell(broker.bootstrap_servers, story)
+
+
+def test_answers_are_waited_for_awake_and_each_broker_is_known_by_its_own(broker: TestBroker) -> None:
+    async def story(producer: Producer) -> None:
+        await producer.send_and_wait("awake", b"first", partition=0)
+        assert producer._sender is not None
+        (lane,) = producer._sender._lanes.values()
+        other = Lane(7)
+        lane.vigil = Vigil(asyncio.get_running_loop(), possible=True)
+        for _ in range(20):
+            await producer.send_and_wait("awake", b"next", partition=0)
+        assert lane.vigil.usual_s > 0
+        assert other.vigil.usual_s == 0
+
+    tell(broker.bootstrap_servers, story)
+
+
+def test_it_sleeps_while_more_than_one_record_is_under_way(broker: TestBroker) -> None:
+    async def story(producer: Producer) -> None:
+        for partition in range(3):
+            await producer.send_and_wait("asleep", b"first", partition=partition)
+        assert producer._sender is not None
+        (lane,) = producer._sender._lanes.values()
+        lane.vigil = Vigil(asyncio.get_running_loop(), possible=True)
+        # As long as another is under way, which is what the lane says.
+        lane.in_flight += 1
+        await asyncio.gather(*(producer.send_and_wait("asleep", b"next", partition=number) for number in range(3)))
+        lane.in_flight -= 1
+        assert lane.vigil.usual_s == 0
 
     tell(broker.bootstrap_servers, story)
