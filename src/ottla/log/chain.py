@@ -56,7 +56,7 @@ class Chain:
         segment.jitter_ms = jitter_ms
         if last.size:
             last.seal()
-            if config.preallocate:
+            if last.may_have_room:
                 last.give_back()
         self._files.create(segment.name)
         if config.preallocate:

@@ -433,6 +433,9 @@ class Log:
             # The next start takes the files as they are for granted, also what recovery or rolling did without a flush.
             for segment in self._chain.segments:
                 segment.sync_indexes()
+            last = self._chain.segments[-1]
+            if last.has_room and not self.config.preallocate:
+                last.give_back()
             self._syncer.sync_names()
         except OSError as error:
             raise self._refused(error) from error

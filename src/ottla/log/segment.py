@@ -30,6 +30,11 @@ LARGEST_RELATIVE_OFFSET: Final = 2**31 - 1
 MOST_UNWRITTEN: Final = 64
 """Index entries that are kept in memory: to write each by itself would take longer than to write its batch."""
 
+AHEAD_FROM: Final = 128 * 1024
+AHEAD_BYTES: Final = 1024 * 1024
+"""From this size on a segment has room set aside on the disk ahead of what is written, as much again but no more than
+the second at once: a file system takes longer to find room for each page by itself than to copy it. Small segments, of
+which there may be thousands, keep none."""
 
 LARGE_BATCH: Final = 2 * SHORT_CHUNK
 """From how many bytes between two index entries on it takes more than one read to go from the first to the second."""
@@ -53,6 +58,7 @@ class Segment:
 
     __slots__ = (
         "_files",
+        "_room",
         "_since_entry",
         "aborted",
         "base_offset",
@@ -89,6 +95,8 @@ class Segment:
         self.known_first_timestamp: int | None = None
         """Of the first batch; None if it has to be looked up, or there is none."""
         self._since_entry = 0
+        self._room = 0
+        """Up to which position there is room on the disk, as far as is known."""
 
     def __repr__(self) -> str:
         return f"Segment(base_offset={self.base_offset}, size={self.size})"
@@ -142,11 +150,15 @@ class Segment:
         file = self._files.get(self.name)
         if file.size() != position:
             file = self._files.sized(self.name, position)
+        size = batch.size
+        end = position + size
+        if end > self._room and position >= AHEAD_FROM:
+            self._room = end + min(position, AHEAD_BYTES)
+            file.reserve(self._room)
         file.append(batch.data)
         if position == 0:
             self.known_first_timestamp = batch.max_timestamp
-        size = batch.size
-        self.size = position + size
+        self.size = end
         # What is wrong with an index is no reason to refuse a batch that lies in the file. The next one tries again.
         try:  # noqa: SIM105 - `suppress` takes as long as all of the note
             self.note(batch.last_offset, batch.max_timestamp, position, size, index_interval_bytes)
@@ -195,14 +207,26 @@ class Segment:
         """Set aside room on the disk for all that the segment is to hold. With OSError its file is gone again."""
         try:
             disk.reserve(self.name, size)
+            self._room = size
         except OSError:
             disk.remove(self.name)
             self._files.forget(self.name)
             raise
 
+    @property
+    def may_have_room(self) -> bool:
+        """Whether room may be set aside: by this broker, or by one before it that was killed."""
+        return self._room > self.size or self.size >= AHEAD_FROM
+
+    @property
+    def has_room(self) -> bool:
+        """Whether this broker has set room aside that is not used yet."""
+        return self._room > self.size
+
     def give_back(self) -> None:
         """Give room back that was set aside and is not needed."""
         self._files.sized(self.name, self.size).truncate(self.size)
+        self._room = self.size
 
     def seal(self) -> None:
         """Finish the indexes of a segment that gets no more batches."""

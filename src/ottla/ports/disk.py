@@ -30,6 +30,13 @@ class File(Protocol):
         """Write at the end. All of it or, with OSError, none: what a full disk let through is cut off again."""
         ...
 
+    def reserve(self, size: int) -> None:
+        """Set aside room on the disk to grow to so many bytes, where it can be had; the file is as long as before.
+
+        A hint: if there is none, the write that needs it says so. `truncate` gives it back.
+        """
+        ...
+
     def write_at(self, position: int, data: Bytes) -> None:
         """Write over what is there."""
         ...
@@ -181,6 +188,11 @@ class SystemFile:
             if step == 0:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             written += step
+
+    def reserve(self, size: int) -> None:
+        """Set aside room to grow."""
+        if _fallocate is not None and size > self._size:
+            _fallocate(self._descriptor, _KEEP_SIZE, self._size, size - self._size)
 
     def write_at(self, position: int, data: Bytes) -> None:
         """Write over what is there."""

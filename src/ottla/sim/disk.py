@@ -88,6 +88,9 @@ class SimFile:
         """Write at the end, all or nothing."""
         self.write_at(len(self._content.data), b"".join(buffers))
 
+    def reserve(self, size: int) -> None:
+        """Nothing: this is but a hint."""
+
     def write_at(self, position: int, data: Bytes) -> None:
         """Write over what is there, and beyond its end."""
         self._disk.step()

@@ -7,12 +7,15 @@ import pytest
 
 from ottla.log.files import OpenFiles
 from ottla.log.log import Log
+from ottla.log.segment import AHEAD_BYTES, AHEAD_FROM
 from ottla.sim import SimChance, SimDisk
 from ottla.wire.errors import ErrorCode, KafkaError
 
 from .samples import FOLDER, NOW, TOPIC_ID, Place, StillClock, batch_of, config_of, fill, timed_batch, values
 
 SEGMENT_BYTES = 1_048_576
+BLOCK_BYTES = 16_384
+"""What a file may take more than it has, for whole blocks and for where they are."""
 
 
 def rolls_after_ms(root: Path, seed: int, **configs: object) -> list[int]:
@@ -69,6 +72,35 @@ def test_room_for_a_whole_segment_is_set_aside_and_given_back_when_it_rolls(tmp_
     assert reserved_bytes(second) >= SEGMENT_BYTES
     fill(log, 2, first=3)
     assert values(place.crash(tmp_path / "copy").recover()) == [f"value {number}" for number in range(5)]
+
+
+def test_room_is_set_aside_ahead_of_what_is_written_and_given_back_by_a_roll_and_a_clean_stop(tmp_path: Path) -> None:
+    if not can_reserve(tmp_path):
+        pytest.skip("this file system cannot set room aside")
+    place = Place(tmp_path)
+    log = place.create()
+    first = place.folder / f"{0:020d}.log"
+    large = "x" * 20_000
+    while first.stat().st_size < AHEAD_FROM:
+        log.append_as_leader(batch_of(large), 0)
+    assert reserved_bytes(first) <= first.stat().st_size + BLOCK_BYTES, "small ones keep none"
+    log.append_as_leader(batch_of(large), 0)
+    size = first.stat().st_size
+    assert size + AHEAD_FROM / 2 < reserved_bytes(first) <= 2 * size + BLOCK_BYTES
+    while first.stat().st_size < 3 * AHEAD_BYTES:
+        log.append_as_leader(batch_of(large), 0)
+        assert reserved_bytes(first) <= first.stat().st_size + AHEAD_BYTES + BLOCK_BYTES
+    assert reserved_bytes(first) > first.stat().st_size + BLOCK_BYTES
+    # A broker that was killed leaves it so. The next one knows nothing of it, and gives it back when it rolls.
+    log = Place(tmp_path).recover()
+    log.roll()
+    assert reserved_bytes(first) <= first.stat().st_size + BLOCK_BYTES
+    second = place.folder / f"{log.end_offset:020d}.log"
+    while second.stat().st_size <= AHEAD_FROM + len(large):
+        log.append_as_leader(batch_of(large), 0)
+    assert reserved_bytes(second) > second.stat().st_size + BLOCK_BYTES
+    log.close()
+    assert reserved_bytes(second) <= second.stat().st_size + BLOCK_BYTES
 
 
 def test_a_disk_without_room_for_a_whole_segment_refuses_it_and_leaves_no_file(tmp_path: Path) -> None:
