@@ -47,6 +47,7 @@ cdef enum:
 # The header of a batch: where what its checksum covers begins, and a bit of its attributes.
 cdef enum:
     MAGIC = 2
+    MAGIC_AT = 16
     LENGTH_END = 12
     CHECKED_AT = 21
     HEADER_BYTES = 61
@@ -107,6 +108,7 @@ include "_kernels_read.pxi"
 include "_kernels_write.pxi"
 include "_kernels_rows.pxi"
 include "_kernels_columns.pxi"
+include "_kernels_entries.pxi"
 include "_kernels_legacy.pxi"
 include "_kernels_legacy_write.pxi"
 include "_kernels_hash.pxi"

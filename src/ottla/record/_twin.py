@@ -4,6 +4,7 @@ They are used where the compiled module is missing, and are the reference that t
 """
 
 from ottla.record._twin_columns import Columns
+from ottla.record._twin_entries import whole_entries
 from ottla.record._twin_hash import crc32_rows, murmur2, murmur2_rows
 from ottla.record._twin_legacy import (
     append_run,
@@ -36,4 +37,5 @@ __all__ = [
     "run_end",
     "scan",
     "scan_run",
+    "whole_entries",
 ]

@@ -289,6 +289,7 @@ _LZ4_BLOCK_SIZE = 1 << 16
 _LZ4_PLAIN_FLAGS = 0x60
 """Blocks that do not refer to each other, and no checksum but that of the header: what Java and librdkafka write."""
 _LZ4_PLAIN_HEADER = bytes.fromhex("04224d18604082")
+_LZ4_PLAIN_HEADER_SIZE = len(_LZ4_PLAIN_HEADER)
 _LZ4_END = bytes(4)
 _LZ4_STORED = 1 << 31
 """Added to the length of a block that is not compressed."""
@@ -331,6 +332,9 @@ def _lz4_high(data: Buffer, level: int) -> bytes:
 
 
 def _lz4_decompress(data: memoryview, limit: int, legacy: bool) -> memoryview:
+    only = _lz4_only_block(data, limit)
+    if only is not None:
+        return only
     end, most, blocks = _lz4_frame(data)
     # Java reads one frame and ignores what follows.
     frame = data[:end]
@@ -340,6 +344,28 @@ def _lz4_decompress(data: memoryview, limit: int, legacy: bool) -> memoryview:
         return _lz4_decompress_blocks(frame, most)
     readable = _lz4_with_checksum(frame, first=4) if legacy else frame
     return _decompress_growing("lz4", cramjam.lz4.decompress_into, readable, most, limit)
+
+
+def _lz4_only_block(data: memoryview, limit: int) -> memoryview | None:
+    """What a plain frame of one compressed block holds, as nearly all batches are; None if it is anything else, or may
+    hold more than usual.
+
+    It gives what the general way would, which takes as long to find out that there is one block as to decompress it.
+    """
+    block_size = _lz4_plain_headers().get(bytes(data[:_LZ4_PLAIN_HEADER_SIZE]))
+    if block_size is None or len(data) < _LZ4_PLAIN_HEADER_SIZE + 4:
+        return None
+    (length,) = _UINT32_LITTLE.unpack_from(data, _LZ4_PLAIN_HEADER_SIZE)
+    start = _LZ4_PLAIN_HEADER_SIZE + 4
+    end = start + length
+    # A block that is stored as it is has a length beyond any of these.
+    if not 0 < length <= block_size or data[end : end + 4] != _LZ4_END:
+        return None
+    most = min(block_size, length * _LZ4_MOST_RATIO)
+    if most > limit or most > max(_LZ4_BLOCK_SIZE, _USUAL_RATIO * end):
+        return None
+    output = memoryview(bytearray(most))
+    return output[: _guarded("lz4", _lz4_decompress_block, data[start:end], output, offset=start)]
 
 
 def _lz4_decompress_blocks(frame: memoryview, most: int) -> memoryview:
@@ -372,6 +398,16 @@ def _lz4_decompress_block(block: memoryview, output: memoryview) -> int:
     # With a length, since none stands before the block itself.
     size: int = cramjam.lz4.decompress_block_into(block, output, output_len=len(output))
     return size
+
+
+@cache
+def _lz4_plain_headers() -> dict[bytes, int]:
+    """The headers of plain frames, with the size that their blocks have at most."""
+    found = {}
+    for number, block_size in _LZ4_BLOCK_SIZES.items():
+        start = _LZ4_START.pack(_LZ4_MAGIC, _LZ4_PLAIN_FLAGS, number << 4)
+        found[start + bytes((_lz4_plain_checksum(start[-1]),))] = block_size
+    return found
 
 
 @cache

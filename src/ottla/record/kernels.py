@@ -30,6 +30,7 @@ if TYPE_CHECKING or _compiled is None:
         run_end,
         scan,
         scan_run,
+        whole_entries,
     )
 else:
     from ottla.record._kernels import (
@@ -50,6 +51,7 @@ else:
         run_end,
         scan,
         scan_run,
+        whole_entries,
     )
 
 __all__ = [
@@ -79,4 +81,5 @@ __all__ = [
     "run_end",
     "scan",
     "scan_run",
+    "whole_entries",
 ]

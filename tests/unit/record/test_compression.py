@@ -16,6 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from ottla.record import compression
 from ottla.record.compression import Codec, compress, decompress, xxh32_short
 from ottla.wire.errors import EncodeError, ErrorCode, ProtocolError
 
@@ -202,6 +203,42 @@ def test_lz4_with_a_content_size_is_read_in_either_way() -> None:
     assert inflated(Codec.LZ4, sized, 500) == b"sized" * 100
     sized[14] ^= 0xFF
     assert inflated(Codec.LZ4, sized, 500, legacy_lz4=True) == b"sized" * 100
+
+
+def told_of_lz4(data: bytes, limit: int, *, legacy: bool) -> tuple[object, ...]:
+    """The content, or all that is said of why there is none."""
+    try:
+        return (inflated(Codec.LZ4, data, limit, legacy_lz4=legacy),)
+    except ProtocolError as error:
+        return error.reason, error.offset, error.where, error.code
+
+
+@given(data=st.data())
+@settings(max_examples=500, deadline=None)
+def test_lz4_of_one_block_is_what_it_is_on_the_long_way(data: st.DataObject) -> None:
+    sample = data.draw(st.sampled_from([b"a", b"abcdefgh" * 300, bytes(65_536), b"0123456789" * 6000]))
+    frame = bytearray(compress(Codec.LZ4, sample))
+    descriptor = data.draw(st.sampled_from([0x40, 0x40, 0x40, 0x50, 0x60, 0x70, 0x30, 0x41]))
+    frame[5], frame[6] = descriptor, xxh32_short(bytes((0x60, descriptor))) >> 8 & 0xFF
+    if data.draw(st.booleans()):
+        frame[data.draw(st.integers(4, min(40, len(frame) - 1)))] ^= data.draw(st.sampled_from([1, 0x80, 0xFF]))
+    frame += data.draw(st.binary(max_size=9))
+    del frame[len(frame) - data.draw(st.integers(0, 6)) :]
+    most = min(65_536, 255 * (len(frame) - 15))
+    limit = max(0, data.draw(st.sampled_from([most - 1, most, most + 1, len(sample) - 1, len(sample), 1 << 28])))
+    legacy = data.draw(st.booleans())
+    found = told_of_lz4(bytes(frame), limit, legacy=legacy)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compression, "_lz4_only_block", lambda data, limit: None)
+        assert told_of_lz4(bytes(frame), limit, legacy=legacy) == found
+
+
+def test_lz4_of_one_block_takes_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    frame = compress(Codec.LZ4, b"abcdefgh" * 2000)
+    monkeypatch.setattr(compression, "_lz4_frame", None)
+    assert inflated(Codec.LZ4, frame, 1 << 20) == b"abcdefgh" * 2000
+    with pytest.raises(TypeError):
+        inflated(Codec.LZ4, compress(Codec.LZ4, bytes(70_000)), 1 << 20)
 
 
 @pytest.mark.parametrize(

@@ -159,3 +159,32 @@ def test_both_kernels_go_as_far_over_bytes_that_were_changed(runs: list[list[Fie
     ends = [columns.extend_batches(bytes(found), 0, EVERY, EVERY, MASK, 0) for columns in pair]
     assert ends[0] == ends[1]
     assert pair[0].finish() == pair[1].finish()
+
+
+@each_kernel
+@given(tail=st.binary(max_size=80), cut=st.integers(0, 200))
+def test_the_walk_from_entry_to_entry_ends_after_the_last_whole_one(kernel: Any, tail: bytes, cut: int) -> None:
+    old = build_message_set([Record(0, 1, None, b"a"), Record(1, 1, None, b"b")], 1)
+    parts = [old[: len(old) // 2], old[len(old) // 2 :], FIRST, SECOND]
+    data = b"".join(parts)[: len(b"".join(parts)) - cut]
+    ends = [sum(map(len, parts[: number + 1])) for number in range(len(parts))]
+    whole = [end for end in ends if end <= len(data)]
+    records = [1, 1, 2, 2]
+    begins = (0, *ends)[len(whole) - 1] if whole else -1
+    assert kernel.whole_entries(data) == (whole[-1] if whole else 0, begins, sum(records[: len(whole)]))
+    assert kernel.whole_entries(memoryview(data + tail)) == twin.whole_entries(data + tail)
+
+
+@each_kernel
+def test_the_walk_believes_no_length_and_counts_what_a_batch_says(kernel: Any) -> None:
+    liar = bytearray(FIRST)
+    for length in (-1, len(FIRST) - 11, 2**31 - 1, -(2**31)):
+        liar[8:12] = length.to_bytes(4, "big", signed=True)
+        assert kernel.whole_entries(liar) == (0, -1, 0)
+    liar = bytearray(FIRST + SECOND)
+    liar[57:61] = (-7).to_bytes(4, "big", signed=True)
+    assert kernel.whole_entries(liar) == (len(liar), len(FIRST), -5)
+    too_short = bytes(8) + (5).to_bytes(4, "big") + bytes(4) + b"\x02"
+    assert kernel.whole_entries(too_short) == (17, 0, 1)
+    unknown = bytes(8) + (49).to_bytes(4, "big") + bytes(4) + b"\xff" + bytes(44)
+    assert kernel.whole_entries(unknown) == (61, 0, 1)

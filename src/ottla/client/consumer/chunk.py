@@ -5,8 +5,8 @@ from struct import Struct
 from typing import NamedTuple
 
 from ottla.record import Batch, ControlType, LegacyEntry, batches, control_type, records
-from ottla.record.batch import CODEC_MASK, CONTROL, HEADER_SIZE, LENGTH_END, LOG_APPEND_TIME, TRANSACTIONAL
-from ottla.record.kernels import Columns
+from ottla.record.batch import CODEC_MASK, CONTROL, HEADER_SIZE, LOG_APPEND_TIME, TRANSACTIONAL
+from ottla.record.kernels import Columns, whole_entries
 from ottla.wire.api.fetch import AbortedTransaction
 
 CONTROL_LIMIT = 2**20
@@ -15,7 +15,6 @@ CONTROL_LIMIT = 2**20
 _ENTRY = Struct(">qiib")
 _INT32 = Struct(">i")
 _LAST_DELTA_AT = 23
-_COUNT_AT = 57
 _MAGIC_AT = 16
 FIRST_MAGIC_OF_BATCHES = 2
 
@@ -36,16 +35,7 @@ def extent_of(data: memoryview) -> Extent | None:
 
     Only what leads from one entry to the next is looked at: the rest is for when the records are read.
     """
-    position, size, count = 0, len(data), 0
-    last = -1
-    while size - position >= _ENTRY.size:
-        _, length, _, magic = _ENTRY.unpack_from(data, position)
-        end = position + LENGTH_END + length
-        if length < 0 or end > size:
-            break
-        is_batch = magic >= FIRST_MAGIC_OF_BATCHES and end - position >= HEADER_SIZE
-        count += _INT32.unpack_from(data, position + _COUNT_AT)[0] if is_batch else 1
-        last, position = position, end
+    position, last, count = whole_entries(data)
     if last < 0:
         return None
     offset, _, epoch, magic = _ENTRY.unpack_from(data, last)
