@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -195,6 +196,8 @@ def test_offsets_are_found_by_time_and_at_the_ends(broker: Broker, new_topic: Ne
         found = (await consumer.offsets_for_times({place: 1_700_000_000_500}))[place]
         assert found is not None
         assert (found.offset, found.timestamp) == (1, 1_700_000_001_000)
+        time = datetime.fromtimestamp(1_700_000_000.5, UTC)
+        assert await consumer.offsets_for_times({place: time}) == {place: found}
         assert await consumer.offsets_for_times({place: 1_800_000_000_000}) == {place: None}
 
     read(broker, story, [place])

@@ -106,6 +106,7 @@ def test_a_place_that_makes_no_sense_is_refused(broker: Broker, topic: str) -> N
         (datetime(2024, 1, 1, tzinfo=UTC).replace(tzinfo=None), "has no timezone"),
         ("yesterday", "start is 'yesterday'; give 'earliest'"),
         ({0: 1}, "start says nothing of partition 1"),
+        ({0: 1, 7: 1}, "start has 7, an int; its keys are numbers of partitions, of 0, 1 here"),
         (-5, "start is -5 in"),
         ({0: 1, 1: -5}, "start is -5 in .*-1; an offset is at least 0"),
     ]:

@@ -45,6 +45,17 @@ def check_numbers(options: object, least: Mapping[str, float]) -> None:
         check_number(name, getattr(options, name), bound)
 
 
+def check_flag(name: str, value: object) -> None:
+    """Refuse what is neither True nor False.
+
+    >>> check_flag("enable_auto_commit", "false")
+    Traceback (most recent call last):
+    TypeError: enable_auto_commit is 'false', a str; give True or False
+    """
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is {shown(value)}; give True or False")
+
+
 def check_text(name: str, value: object) -> None:
     """Refuse what is no text.
 

@@ -6,10 +6,12 @@ from datetime import datetime
 from enum import IntEnum
 from typing import Literal
 
+from ottla.client.checks import check_number
 from ottla.client.cluster import Cluster
 from ottla.client.errors import error_of
 from ottla.client.types import OffsetAndTimestamp, TopicPartition
 from ottla.net import Connection
+from ottla.record._kernel_types import LARGEST_INT64
 from ottla.wire.api.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -53,6 +55,19 @@ def milliseconds_of(time: datetime, name: str) -> int:
     if time.tzinfo is None:
         raise ValueError(f"{name} is {time}, which has no timezone; write .astimezone() for the local one")
     return max(0, int(time.timestamp() * 1000))
+
+
+def time_of(partition: TopicPartition, time: int | datetime) -> int:
+    """A time that a user gave for a partition, as brokers know it.
+
+    >>> time_of(TopicPartition("orders", 3), datetime.fromisoformat("2001-09-09T01:46:40Z"))
+    1000000000000
+    """
+    name = f"the time for {partition}"
+    if isinstance(time, datetime):
+        return milliseconds_of(time, name)
+    check_number(name, time, 0, LARGEST_INT64)
+    return time
 
 
 EARLIEST = int(OffsetSpec.EARLIEST)

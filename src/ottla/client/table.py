@@ -5,9 +5,9 @@ from datetime import datetime
 from operator import index
 from typing import TYPE_CHECKING, SupportsIndex, Unpack
 
-from ottla.client.checks import check_number, check_topic, shown
+from ottla.client.checks import check_flag, check_number, check_topic, shown
 from ottla.client.cluster import Cluster
-from ottla.client.consumer.arrow import table_schema
+from ottla.client.consumer.arrow import check_columns, table_schema
 from ottla.client.errors import OffsetOutOfRangeError, UnknownTopicOrPartitionError
 from ottla.client.offsets import EARLIEST, LATEST, IsolationLevel, find_offsets, milliseconds_of
 from ottla.client.options import BootstrapServers, ClientOptions
@@ -75,6 +75,9 @@ async def read_table(
     )
     # What is wrong with the arguments is told before anybody is asked.
     check_topic(topic)
+    check_columns(columns)
+    check_flag("zero_copy", zero_copy)
+    check_flag("check_crcs", check_crcs)
     table_schema(columns, zero_copy=zero_copy)
     chosen = None if partitions is None else _chosen(partitions)
     async with Cluster(options) as cluster:
@@ -137,7 +140,12 @@ async def _offsets(cluster: Cluster, place: Place, name: str, first: Offsets, la
         found = await find_offsets(cluster, dict.fromkeys(first, milliseconds_of(place, name)))
         return {one: last[one] if answer is None else answer.offset for one, answer in found.items()}
     if isinstance(place, Mapping):
-        missing = [str(one.partition) for one in first if one.partition not in place]
+        known = {one.partition for one in first}
+        for key in place:
+            if key not in known:
+                there = ", ".join(map(str, sorted(known)))
+                raise ValueError(f"{name} has {shown(key)}; its keys are numbers of partitions, of {there} here")
+        missing = [str(partition) for partition in sorted(known) if partition not in place]
         if missing:
             raise ValueError(f"{name} says nothing of partition {', '.join(missing)}; name it, or choose partitions=")
         offsets = {one: place[one.partition] for one in first}

@@ -1,6 +1,7 @@
 """The admin client without asyncio."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from ottla.client.admin import (
@@ -27,6 +28,7 @@ from ottla.client.admin import (
 from ottla.client.admin import Admin as ClientAdmin
 from ottla.client.admin.group_progress import ResetTo
 from ottla.client.admin.users import Alteration, ScramCredentialInfo
+from ottla.client.given import GivenOffset
 from ottla.client.offsets import IsolationLevel, OffsetSpec
 from ottla.client.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
 from ottla.sync.face import Face, takes_arguments_of
@@ -220,9 +222,7 @@ class Admin(Face):
         """
         return self._call(self._admin.list_consumer_group_offsets, group_id, partitions)
 
-    def alter_consumer_group_offsets(
-        self, group_id: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]
-    ) -> None:
+    def alter_consumer_group_offsets(self, group_id: str, offsets: Mapping[TopicPartition, GivenOffset]) -> None:
         """Set offsets of a group without members: what they will read next. A new group comes into being.
 
         >>> admin.create_topics(["orders"])
@@ -271,10 +271,11 @@ class Admin(Face):
 
     def list_offsets(
         self,
-        topic_partition_specs: Mapping[TopicPartition, OffsetSpec | int],
+        topic_partition_specs: Mapping[TopicPartition, OffsetSpec | int | datetime],
         isolation_level: IsolationLevel = "read_uncommitted",
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Offsets in partitions: at an end, of the latest record, or of the first at or after a time in milliseconds.
+        """Offsets in partitions: at an end, of the latest record, or of the first at or after a time: milliseconds,
+        or a datetime with a timezone.
 
         None where there is no such record. With `read_committed` a partition ends where the first transaction begins
         that is not finished.

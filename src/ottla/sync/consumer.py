@@ -4,12 +4,13 @@ import asyncio
 import inspect
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from ottla.client.consumer import Consumer as ClientConsumer
 from ottla.client.consumer import ConsumerRebalanceListener
 from ottla.client.consumer.membership.listener import check_listener
-from ottla.client.consumer.places import GivenOffset
+from ottla.client.given import GivenOffset
 from ottla.client.types import ConsumerRecord, OffsetAndTimestamp, TopicPartition
 from ottla.sync.face import Face, takes_arguments_of
 from ottla.sync.loop import Background
@@ -319,9 +320,10 @@ class Consumer(Face):
         return self._call(self._consumer.end_offsets, partitions)
 
     def offsets_for_times(
-        self, timestamps: Mapping[TopicPartition, int]
+        self, timestamps: Mapping[TopicPartition, int | datetime]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first records at or after times in milliseconds; None where there is none so late.
+        """The first records at or after times in milliseconds, or datetimes with a timezone; None where there is none
+        so late.
 
         >>> consumer.offsets_for_times({TopicPartition("orders", 0): 4_000_000_000_000})
         {TopicPartition(topic='orders', partition=0): None}

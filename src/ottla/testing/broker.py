@@ -24,6 +24,11 @@ QUICK: Mapping[str, str] = {
 """Settings that suit tests: nobody waits for members that might still come."""
 
 
+def _as_text(value: object) -> str:
+    """A setting as it stands in a file."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 class TestBroker:
     """A real broker in this process.
 
@@ -43,8 +48,10 @@ class TestBroker:
 
     __test__ = False
 
-    def __init__(self, settings: Mapping[str, str] | None = None, *, folder: str | None = None) -> None:
-        self._settings = dict(settings or {})
+    def __init__(
+        self, settings: Mapping[str, str | int | float | bool] | None = None, *, folder: str | None = None
+    ) -> None:
+        self._settings = {name: _as_text(value) for name, value in (settings or {}).items()}
         self._temporary = None if folder is not None else tempfile.TemporaryDirectory(prefix="ottla-")
         self.folder = folder if folder is not None else self._temporary.name if self._temporary else ""
         self._loop: asyncio.AbstractEventLoop | None = None

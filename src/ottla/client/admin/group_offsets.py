@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ottla.client.admin.part import AdminPart, Answers, by_topic, lacks, outcome, places_of
-from ottla.client.checks import place_of
 from ottla.client.errors import check, error_of
+from ottla.client.given import GivenOffset, given_offsets
 from ottla.client.types import OffsetAndMetadata, TopicPartition
 from ottla.net import Connection
 from ottla.wire.api.offset_commit import (
@@ -57,9 +57,7 @@ class GroupOffsetAdmin(AdminPart):
 
         return await self._cluster.retrying(lambda: self._coordinators.ask(group_id, ask))
 
-    async def alter_consumer_group_offsets(
-        self, group_id: str, offsets: Mapping[TopicPartition, int | OffsetAndMetadata]
-    ) -> None:
+    async def alter_consumer_group_offsets(self, group_id: str, offsets: Mapping[TopicPartition, GivenOffset]) -> None:
         """Set offsets of a group without members: what they will read next. A new group comes into being.
 
         >>> run(lambda admin: admin.create_topics(["orders"]))
@@ -67,10 +65,7 @@ class GroupOffsetAdmin(AdminPart):
         >>> [group.group_id for group in run(lambda admin: admin.list_groups())]
         ['readers']
         """
-        wanted = {
-            place_of(place, "offsets"): OffsetAndMetadata(offset) if isinstance(offset, int) else offset
-            for place, offset in offsets.items()
-        }
+        wanted = given_offsets(offsets)
 
         async def ask(left: list[TopicPartition]) -> Answers[TopicPartition, None]:
             request = OffsetCommitRequest(

@@ -2,14 +2,18 @@
 
 import asyncio
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 
 from ottla.client.admin.part import AdminPart, Answers, list_of
 from ottla.client.checks import place_of
 from ottla.client.errors import error_of
-from ottla.client.offsets import IsolationLevel, OffsetSpec, ask_offsets
+from ottla.client.offsets import IsolationLevel, OffsetSpec, ask_offsets, time_of
 from ottla.client.types import OffsetAndTimestamp, TopicPartition
 from ottla.net import Connection
 from ottla.wire.errors import ErrorCode
+
+_SPECS: frozenset[int] = frozenset(OffsetSpec)
+"""Plain numbers among them, as other clients have it."""
 
 
 class OffsetAdmin(AdminPart):
@@ -17,10 +21,11 @@ class OffsetAdmin(AdminPart):
 
     async def list_offsets(
         self,
-        topic_partition_specs: Mapping[TopicPartition, OffsetSpec | int],
+        topic_partition_specs: Mapping[TopicPartition, OffsetSpec | int | datetime],
         isolation_level: IsolationLevel = "read_uncommitted",
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """Offsets in partitions: at an end, of the latest record, or of the first at or after a time in milliseconds.
+        """Offsets in partitions: at an end, of the latest record, or of the first at or after a time: milliseconds,
+        or a datetime with a timezone.
 
         None where there is no such record. With `read_committed` a partition ends where the first transaction begins
         that is not finished.
@@ -32,7 +37,8 @@ class OffsetAdmin(AdminPart):
         >>> run(lambda admin: admin.list_offsets({orders: 1_700_000_000_000}))[orders] is None
         True
         """
-        wanted = {place_of(place, "topic_partition_specs"): int(spec) for place, spec in topic_partition_specs.items()}
+        places = {place_of(place, "topic_partition_specs"): spec for place, spec in topic_partition_specs.items()}
+        wanted = {place: _spec_of(place, spec) for place, spec in places.items()}
 
         async def ask_one(
             connection: Connection, left: list[TopicPartition]
@@ -82,3 +88,7 @@ def _there(place: TopicPartition, found: OffsetAndTimestamp | None) -> int:
     if found is None:
         raise error_of(ErrorCode.OFFSET_NOT_AVAILABLE, f"the leader of {place} does not know its offsets yet")
     return found.offset
+
+
+def _spec_of(place: TopicPartition, spec: int | datetime) -> int:
+    return int(spec) if isinstance(spec, int) and spec in _SPECS else time_of(place, spec)

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Collection, Hashable, Iterable,
 from typing import Any, TypeVar, cast
 
 from ottla.client.admin.failures import raise_failures
-from ottla.client.checks import place_of, shown
+from ottla.client.checks import check_number, place_of, shown
 from ottla.client.cluster import Cluster
 from ottla.client.coordinators import Coordinators
 from ottla.client.errors import error_of
@@ -86,7 +86,10 @@ class AdminPart:
 
     def _patience_ms(self, timeout_ms: int | None) -> int:
         """How long a broker may take to make a change."""
-        return self._cluster.request_timeout_ms if timeout_ms is None else timeout_ms
+        if timeout_ms is None:
+            return self._cluster.request_timeout_ms
+        check_number("timeout_ms", timeout_ms, 0)
+        return timeout_ms
 
     async def _change(self, connection: Connection, request: object, timeout_ms: int) -> Any:
         """Send a change that the broker may take that long for."""

@@ -54,6 +54,17 @@ def table_schema(columns: Sequence[str] | None = None, *, zero_copy: bool = Fals
     return pa.schema([(name, kinds[name]) if name in kinds else of_records.field(name) for name in wanted])
 
 
+def check_columns(columns: Sequence[str] | None) -> None:
+    """A table without columns would have no rows either.
+
+    >>> check_columns([])
+    Traceback (most recent call last):
+    ValueError: columns is empty; name some of topic, partition, offset, timestamp, timestamp_type, key, value, headers
+    """
+    if columns is not None and not len(_wanted(columns)):
+        raise ValueError(f"columns is empty; name some of {', '.join(COLUMNS)}")
+
+
 def _wanted(columns: Sequence[str] | None) -> Sequence[str]:
     wanted = COLUMNS if columns is None else columns
     if isinstance(wanted, str) or not isinstance(wanted, Sequence):

@@ -7,7 +7,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal, Self, Unpack
 
 from ottla.assign.assignor import Assignor
-from ottla.client.checks import check_function, check_number, shown
+from ottla.client.checks import check_flag, check_function, check_number, shown
+from ottla.client.consumer.arrow import check_columns
 from ottla.client.consumer.core import Core, CoreOptions
 from ottla.client.consumer.decoding import Decoder, Deserializer
 from ottla.client.consumer.fetching import FetchOptions
@@ -123,6 +124,10 @@ class Consumer(Places):
             connections_max_idle_ms=connections_max_idle_ms,
             security=security_of(security, "Consumer"),
         )
+        check_flag("enable_auto_commit", enable_auto_commit)
+        check_flag("check_crcs", check_crcs)
+        check_flag("exclude_internal_topics", exclude_internal_topics)
+        check_flag("allow_auto_create_topics", allow_auto_create_topics)
         _check_choice("auto_offset_reset", auto_offset_reset, _RESETS)
         _check_choice("isolation_level", isolation_level, ISOLATION_LEVELS)
         fetch = FetchOptions(
@@ -135,6 +140,8 @@ class Consumer(Places):
             allow_auto_create_topics=allow_auto_create_topics,
         )
         group = None
+        if group_id is None and group_instance_id is not None:
+            raise ValueError(f"group_instance_id is {group_instance_id!r} without a group_id; name the group too")
         if group_id is not None:
             group = GroupOptions(
                 group_id=group_id,
@@ -337,6 +344,8 @@ class Consumer(Places):
         """
         limit = _checked_count("max_records", max_records)
         check_number("timeout_ms", timeout_ms, -inf)
+        check_columns(columns)
+        check_flag("zero_copy", zero_copy)
         places, timeout_s = places_of(partitions), timeout_ms / 1000
         return await self._core.arrow.read(places, limit, timeout_s, columns, zero_copy=zero_copy)
 

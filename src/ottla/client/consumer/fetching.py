@@ -156,7 +156,7 @@ class Fetcher:
     async def _ask_leaders(self, topics: set[str]) -> None:
         create = self._options.allow_auto_create_topics
         response = await self._cluster.metadata(sorted(topics), create=create)
-        self._subscription.missing.look(response)
+        self._subscription.missing.look(response, self._subscription.assigned)
         for topic in response.topics:
             error = error_of(topic.error_code, f"topic {topic.name!r}") if topic.error_code else None
             if error is not None and not error.retriable:

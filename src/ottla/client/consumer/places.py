@@ -3,20 +3,19 @@
 import asyncio
 import re
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 
-from ottla.client.checks import check_number, place_of
+from ottla.client.checks import check_number, place_of, shown
 from ottla.client.consumer.core import Core
 from ottla.client.consumer.membership import ConsumerRebalanceListener, Group
 from ottla.client.consumer.membership.identity import in_listener
 from ottla.client.consumer.membership.listener import check_listener
 from ottla.client.consumer.subscription import PartitionState, Start
 from ottla.client.errors import IllegalStateError, RequestTimedOutError
-from ottla.client.offsets import EARLIEST, LATEST, find_offsets
-from ottla.client.types import OffsetAndMetadata, OffsetAndTimestamp, TopicPartition
+from ottla.client.given import GivenOffset
+from ottla.client.offsets import EARLIEST, LATEST, find_offsets, time_of
+from ottla.client.types import OffsetAndTimestamp, TopicPartition
 from ottla.record._kernel_types import LARGEST_INT64
-
-GivenOffset = int | tuple[int, str] | OffsetAndMetadata
-"""An offset to commit: the number, with a note, or with its epoch too."""
 
 
 class Places:
@@ -271,17 +270,21 @@ class Places:
         return {partition: answer.offset for partition, answer in found.items() if answer is not None}
 
     async def offsets_for_times(
-        self, timestamps: Mapping[TopicPartition, int]
+        self, timestamps: Mapping[TopicPartition, int | datetime]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The first records at or after times in milliseconds; None where there is none so late.
+        """The first records at or after times in milliseconds, or datetimes with a timezone; None where there is none
+        so late.
 
         >>> long_ago = {TopicPartition("orders", 0): 1_000_000_000_000}
         >>> run(lambda consumer: consumer.offsets_for_times(long_ago))[TopicPartition("orders", 0)].offset
         0
         """
-        specs = {place_of(partition, "timestamps"): time_ms for partition, time_ms in timestamps.items()}
-        for partition, time_ms in specs.items():
-            check_number(f"the time for {partition}", time_ms, 0, LARGEST_INT64)
+        if not isinstance(timestamps, Mapping):
+            raise TypeError(
+                f"timestamps is {shown(timestamps)}; give a dict, as in {{TopicPartition('orders', 0): time}}"
+            )
+        places = {place_of(place, "timestamps"): time for place, time in timestamps.items()}
+        specs = {place: time_of(place, time) for place, time in places.items()}
         return await find_offsets(self._core.cluster, specs, self._core.options.isolation_level)
 
     # The group's positions.

@@ -1,12 +1,15 @@
 """What a producer can be told, checked."""
 
+import logging
 from dataclasses import dataclass
 
-from ottla.client.checks import check_number, check_numbers, shown
+from ottla.client.checks import check_flag, check_number, check_numbers, shown
 from ottla.client.options import ClientOptions
 from ottla.client.producer.idempotence import REMEMBERED
 from ottla.record.compression import Codec, compress
 from ottla.wire.errors import EncodeError
+
+log = logging.getLogger(__name__)
 
 ACKS = {"all": -1, -1: -1, 0: 0, 1: 1, "0": 0, "1": 1}
 
@@ -52,10 +55,19 @@ class ProducerOptions(ClientOptions):
             compress(self.codec, b"", self.compression_level)
         except EncodeError as error:
             raise ValueError(f"compression_level is {self.compression_level}: {error}") from None
+        if self.enable_idempotence is not None:
+            check_flag("enable_idempotence", self.enable_idempotence)
         if self.enable_idempotence and not self._allows_idempotence:
             raise ValueError(
                 f"enable_idempotence needs acks='all' and at most {REMEMBERED} requests in flight; acks is "
                 f"{self.acks!r}, max_in_flight_requests_per_connection is {self.max_in_flight_requests_per_connection}"
+            )
+        if self.enable_idempotence is None and self.required_acks == -1 and not self._allows_idempotence:
+            log.warning(
+                "max_in_flight_requests_per_connection is %d: above %d records may be stored twice or out of order if "
+                "they are sent again; say enable_idempotence=False if that is meant",
+                self.max_in_flight_requests_per_connection,
+                REMEMBERED,
             )
 
     @property

@@ -2,7 +2,8 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -33,6 +34,10 @@ FIRST = TopicPartition("orders", 0)
             {"value_deserializer": "json"},
             "value_deserializer is 'json', a str; give a function, such as json.loads",
         ),
+        ([], {"enable_auto_commit": "false"}, "enable_auto_commit is 'false', a str; give True or False"),
+        ([], {"check_crcs": 1}, "check_crcs is 1, an int; give True or False"),
+        ([], {"exclude_internal_topics": None}, "exclude_internal_topics is None; give True or False"),
+        ([], {"allow_auto_create_topics": "no"}, "allow_auto_create_topics is 'no', a str; give True or False"),
         ([], {"key_deserializer": "utf-8"}, "key_deserializer is 'utf-8', a str; give a function"),
     ],
     ids=str,
@@ -40,6 +45,11 @@ FIRST = TopicPartition("orders", 0)
 def test_what_a_consumer_is_made_of_is_checked(topics: list[Any], options: dict[str, Any], message: str) -> None:
     with pytest.raises(TypeError, match=message):
         Consumer(*topics, **options)
+
+
+def test_a_static_member_is_of_a_group() -> None:
+    with pytest.raises(ValueError, match="group_instance_id is 'first' without a group_id; name the group too"):
+        Consumer("orders", group_instance_id="first")
 
 
 @pytest.mark.parametrize(
@@ -72,6 +82,8 @@ def test_what_is_read_is_checked(call: Callable[[Consumer], None], message: str)
             lambda consumer: consumer.offsets_for_times({FIRST: 1.5}),
             "the time for orders-0 is 1.5, a float; give an int",
         ),
+        (lambda consumer: consumer.offsets_for_times([FIRST]), "timestamps is .*, a list; give a dict"),
+        (lambda consumer: consumer.read_arrow(zero_copy="yes"), "zero_copy is 'yes', a str; give True or False"),
         (lambda consumer: consumer.getmany(timeout_ms="5"), "timeout_ms is '5', a str; give a number"),
         (lambda consumer: consumer.poll(timeout_ms=None), "timeout_ms is None; give a number"),
         (lambda consumer: consumer.read_arrow(timeout_ms="5"), "timeout_ms is '5', a str; give a number"),
@@ -91,11 +103,29 @@ def test_what_is_asked_and_committed_is_checked(call: Callable[[Consumer], Await
 
 
 @pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda consumer: consumer.read_arrow(columns=[]), "columns is empty; name some of topic, partition"),
+        (
+            lambda consumer: consumer.offsets_for_times({FIRST: datetime(2026, 1, 1, tzinfo=UTC).replace(tzinfo=None)}),
+            "the time for orders-0 is 2026-01-01 00:00:00, which has no timezone",
+        ),
+    ],
+)
+def test_what_stands_for_nothing_is_refused(call: Callable[[Consumer], Coroutine[Any, Any, Any]], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        asyncio.run(call(Consumer()))
+
+
+@pytest.mark.parametrize(
     ("options", "kind", "message"),
     [
         ({"columns": "value"}, TypeError, "columns is 'value', a str; give a list of names"),
         ({"columns": iter(["value"])}, TypeError, "columns is .*, a list_iterator; give a list of names"),
         ({"columns": ["value", "value"]}, ValueError, "columns has 'value' 2 times; name it once"),
+        ({"columns": []}, ValueError, "columns is empty; name some of topic, partition"),
+        ({"zero_copy": "yes"}, TypeError, "zero_copy is 'yes', a str; give True or False"),
+        ({"check_crcs": 0}, TypeError, "check_crcs is 0, an int; give True or False"),
         ({"partitions": 0}, TypeError, "partitions is 0, an int; give a list of ints"),
         ({"partitions": ["0"]}, TypeError, "one of partitions is '0', a str; give an int"),
     ],

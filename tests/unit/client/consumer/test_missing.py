@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ottla import sync
-from ottla.client.admin import Admin
+from ottla.client.admin import Admin, NewTopic
 from ottla.client.consumer import Consumer
 from ottla.client.consumer.missing import MissingTopics
 from ottla.client.errors import IllegalStateError
@@ -66,6 +66,26 @@ def test_a_partition_of_a_topic_that_does_not_exist_is_told_of(caplog: pytest.Lo
         async with Consumer(bootstrap_servers=servers, allow_auto_create_topics=False) as consumer:
             consumer.assign([PLACE])
             await eventually(lambda: [one for one in caplog.records if one.name == LOGGER])
+
+    with TestBroker() as broker:
+        asyncio.run(story(broker.bootstrap_servers))
+
+
+def test_a_partition_that_a_topic_lacks_is_told_of_and_read_once_it_is_there(caplog: pytest.LogCaptureFixture) -> None:
+    third = TopicPartition("orders", 2)
+
+    async def story(servers: str) -> None:
+        consumer = Consumer(bootstrap_servers=servers, auto_offset_reset="earliest", retry_backoff_max_ms=100)
+        async with Admin(servers) as admin, consumer:
+            await admin.create_topics([NewTopic("orders", 2)])
+            consumer.assign([TopicPartition("orders", 1), third])
+            await eventually(lambda: [one for one in caplog.records if one.name == LOGGER])
+            await admin.create_partitions({"orders": 3})
+            async with Producer(bootstrap_servers=servers) as producer:
+                await producer.send_and_wait("orders", b"one", partition=2)
+            assert (await asyncio.wait_for(consumer.getone(), 30)).partition == 2
+        (line,) = [one.message for one in caplog.records if one.name == LOGGER]
+        assert line.startswith("orders-2 does not exist (yet), topic 'orders' has 2 partitions; it is read as soon as")
 
     with TestBroker() as broker:
         asyncio.run(story(broker.bootstrap_servers))

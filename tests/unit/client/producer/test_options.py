@@ -47,6 +47,7 @@ def test_options_that_make_no_sense_are_refused_when_the_producer_is_made(
         ({"batch_size": 1.5}, "batch_size is 1.5, a float; give an int"),
         ({"request_timeout_ms": "30000"}, "request_timeout_ms is '30000', a str; give an int"),
         ({"compression_type": "gzip", "compression_level": "3"}, "compression_level is '3', a str; give an int"),
+        ({"enable_idempotence": "false"}, "enable_idempotence is 'false', a str; give True or False"),
         ({"acks": [1]}, r"acks is \[1\], a list; give 'all', 1 or 0"),
         ({"client_id": 5}, "client_id is 5, an int; give a str"),
         ({"value_serializer": "json"}, "value_serializer is 'json', a str; give a function, such as lambda"),
@@ -78,3 +79,12 @@ def test_options_of_another_type_are_refused_by_name(kind: type[Any], options: d
 )
 def test_records_are_stored_once_wherever_the_other_options_let_it(options: dict[str, Any], idempotent: bool) -> None:
     assert ProducerOptions(**options).idempotent is idempotent
+
+
+def test_records_that_are_not_numbered_for_too_many_requests_are_told_of(caplog: pytest.LogCaptureFixture) -> None:
+    ProducerOptions(max_in_flight_requests_per_connection=5)
+    ProducerOptions(max_in_flight_requests_per_connection=7, acks=1)
+    ProducerOptions(max_in_flight_requests_per_connection=7, enable_idempotence=False)
+    assert not caplog.records
+    ProducerOptions(max_in_flight_requests_per_connection=7)
+    assert "max_in_flight_requests_per_connection is 7: above 5 records may be stored twice" in caplog.text

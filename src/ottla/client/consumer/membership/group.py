@@ -13,13 +13,13 @@ from ottla.client.consumer.membership.handover import PATIENCE_S, Handover, Repo
 from ottla.client.consumer.membership.identity import Identity, Membership
 from ottla.client.consumer.membership.limit import Limit
 from ottla.client.consumer.membership.modern import ModernMembership
-from ottla.client.consumer.membership.offset_requests import GivenOffset, given_offsets
 from ottla.client.consumer.membership.options import GroupOptions
 from ottla.client.consumer.membership.presence import Presence
 from ottla.client.consumer.membership.tasks import spawn, stop
 from ottla.client.consumer.signal import Signal
 from ottla.client.consumer.subscription import Mode, Subscription
 from ottla.client.coordinators import Coordinators
+from ottla.client.given import GivenOffset, given_offsets
 from ottla.client.types import OffsetAndMetadata, TopicPartition
 from ottla.ports import Chance, SystemChance
 
