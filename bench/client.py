@@ -24,7 +24,8 @@ import ottla
 
 from .client_work import LIBRARIES
 from .floor import Floor
-from .loopback import loopback_bytes_per_second
+from .loopback import kept_bytes_per_second, loopback_bytes_per_second
+from .network import leave_pacing
 from .process import BrokerProcess
 from .timing import Ratio
 
@@ -39,6 +40,8 @@ LATENCIES = 2_000
 LATENCY_ROUNDS = 4
 """So many rounds of single sends for each round of the rest: they are short, and their tails restless."""
 TIMEOUT_S = 600
+AT_ONCE = "log.segment.delete.delay.ms=100"
+"""Topics that were deleted are gone at once, so that the system does not write them to the disk while others work."""
 
 OBJECT_TASKS = ("produce", "consume")
 ARROW_TASKS = {
@@ -63,6 +66,8 @@ class Rate:
     ratio_to_confluent: float
     """The median of the ratios within rounds, confluent-kafka's being 1."""
     share_of_loopback: float
+    share_of_kept: float | None
+    """Of what a process that receives the same bytes, checks them and keeps them in a file does; None for readers."""
 
 
 @dataclass(frozen=True)
@@ -134,11 +139,14 @@ def measure_rates(bench: Bench, task: str, size: int, rounds: int, scale: float,
     contenders = contenders_of(task)
     rates: dict[str, list[float]] = {name: [] for name, _, _ in contenders}
     limits: list[float] = []
+    kept_limits: list[float] = []
     times = ARROW_TIMES[size]
     filled = bench.filled_topic(count * times, size) if task == "consume" else ""
     bar = progress.add_task(f"{task}, {size} B", total=rounds * len(contenders))
     for number in range(rounds):
-        limits.append(loopback_bytes_per_second(min(size * count * times, 2**30)))
+        limits.append(loopback_bytes_per_second())
+        if task == "produce":
+            kept_limits.append(kept_bytes_per_second())
         for name, library, what in contenders if number % 2 == 0 else contenders[::-1]:
             amount = count * times if name in ARROW_TASKS[task] else count // SLOW.get(library, 1)
             topic = filled or bench.new_topic()
@@ -150,14 +158,16 @@ def measure_rates(bench: Bench, task: str, size: int, rounds: int, scale: float,
     if filled:
         bench.delete_topic(filled)
     limit = statistics.median(limits)
+    kept_limit = statistics.median(kept_limits) if kept_limits else None
     return [
         Rate(
             task,
             size,
             name,
-            statistics.median(found),
+            rate := statistics.median(found),
             statistics.median(ours / theirs for ours, theirs in zip(found, rates["confluent"], strict=True)),
-            statistics.median(found) * size / limit,
+            rate * size / limit,
+            None if kept_limit is None else rate * size / kept_limit,
         )
         for name, found in rates.items()
     ]
@@ -203,16 +213,15 @@ def show_floor(rounds: int, scale: float) -> None:
             topic = Bench(f"127.0.0.1:{broker.port}").filled_topic(count, size)
             floor = Floor(broker, Path(folder), topic, count, size)
             floor.run(rounds)
-            floor.show(loopback_bytes_per_second(min(size * count, 2**30)))
+            floor.show(loopback_bytes_per_second())
 
 
 def show(rates: list[Rate], latencies: list[Latency]) -> None:
     """Tables for people."""
     console = Console()
     for line in dict.fromkeys((rate.line, rate.size) for rate in rates):
-        table = Table(
-            "client", "records/s", "to confluent-kafka", "of loopback", title=f"{line[0]}, {line[1]} B", min_width=60
-        )
+        names = ("client", "records/s", "to confluent-kafka", "of loopback", "of that into a file, checked")
+        table = Table(*names, title=f"{line[0]}, {line[1]} B", min_width=60)
         for rate in rates:
             if (rate.line, rate.size) == line:
                 name = rate.contender.replace("confluent", "confluent-kafka").replace("kafka_", "kafka-")
@@ -221,6 +230,7 @@ def show(rates: list[Rate], latencies: list[Latency]) -> None:
                     f"{rate.records_per_second:,.0f}",
                     f"{rate.ratio_to_confluent:.2f}",
                     f"{rate.share_of_loopback:.0%}",
+                    "-" if rate.share_of_kept is None else f"{rate.share_of_kept:.0%}",
                 )
         console.print(table)
     if not latencies:
@@ -242,7 +252,9 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=5, help="how often everybody takes a turn")
     parser.add_argument("--only", choices=["produce", "consume", "latency"], help="these lines alone")
     parser.add_argument("--floor", action="store_true", help="what columns cost, and what receiving them does")
+    parser.add_argument("--paced", action="store_true", help="stay on the machine's loopback even if that is paced")
     options = parser.parse_args()
+    network = leave_pacing(wanted=not options.paced)
     rounds, scale = (1, 0.1) if options.quick else (options.rounds, 1.0)
     if options.floor:
         show_floor(rounds, scale)
@@ -251,7 +263,7 @@ def main() -> int:
     latencies: list[Latency] = []
     with (
         tempfile.TemporaryDirectory(prefix="ottla-bench-") as folder,
-        BrokerProcess(Path(folder)) as broker,
+        BrokerProcess(Path(folder), AT_ONCE) as broker,
         Progress(console=Console(stderr=True), transient=True) as progress,
     ):
         bench = Bench(f"127.0.0.1:{broker.port}")
@@ -262,8 +274,10 @@ def main() -> int:
         if options.only in (None, "latency"):
             latencies = measure_latencies(bench, rounds, progress)
     if options.json:
-        print(json.dumps({"rates": [asdict(rate) for rate in rates], "latencies": [asdict(one) for one in latencies]}))
+        found = {"rates": [asdict(rate) for rate in rates], "latencies": [asdict(one) for one in latencies]}
+        print(json.dumps({"network": network, **found}))
     else:
+        print(f"network: {network}")
         show(rates, latencies)
     return 0
 

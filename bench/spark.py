@@ -29,6 +29,7 @@ from tests.spark.official import official_jars
 from ottla import NewTopic
 from ottla.sync import Admin
 
+from .network import leave_pacing
 from .process import BrokerProcess, cpu_seconds_of_children
 from .spark_report import Comparison, Overhead, Report, Result, Spread, markdown, show
 from .spark_work import FLOOR, OFFICIAL, OURS, TINY_ROWS, Queries, Topic, new_session
@@ -39,7 +40,7 @@ FLOOR_LINES = ("columns", "stream")
 """Lines where a source that reads nothing takes its turn, as it does in micro-batches to nowhere."""
 SIZES = (100, 1024)
 PARTITIONS = (1, 8, 100)
-COUNTS = {100: 1_000_000, 1024: 300_000}
+ROWS = 1_000_000
 MANY_PARTITIONS = 100
 MANY_PARTITIONS_SCALE = 0.2
 """From so many partitions on there are fewer rows, since the official connector has a task for each partition."""
@@ -61,15 +62,15 @@ class Choice:
     scale: float
     most_rows: int | None = None
 
-    def rows(self, size: int, partitions: int) -> int:
+    def rows(self, partitions: int) -> int:
         """How many rows a topic has.
 
-        >>> choice = Choice(lines=("count",), sizes=(100,), partitions=(8, 100), rounds=1, scale=1.0)
-        >>> [choice.rows(100, partitions) for partitions in choice.partitions]
+        >>> choice = Choice(lines=("count",), sizes=(1024,), partitions=(8, 100), rounds=1, scale=1.0)
+        >>> [choice.rows(partitions) for partitions in choice.partitions]
         [1000000, 200000]
         """
         scale = self.scale * (MANY_PARTITIONS_SCALE if partitions >= MANY_PARTITIONS else 1.0)
-        rows = int(COUNTS[size] * scale)
+        rows = int(ROWS * scale)
         return rows if self.most_rows is None else min(rows, self.most_rows)
 
 
@@ -202,7 +203,7 @@ def measure(bench: Bench, choice: Choice, report: Report, progress: Progress) ->
     new_topic = bench.topic if lines == ["write"] else bench.full_topic
     for partitions in choice.partitions:
         for size in choice.sizes if lines else ():
-            with new_topic(partitions, choice.rows(size, partitions), size) as topic:
+            with new_topic(partitions, choice.rows(partitions), size) as topic:
                 for line in lines:
                     progress.update(bar, description=f"{line}, {size} B, {partitions} partitions")
                     report.lines.append(compare(bench, line, topic, choice.rounds))
@@ -239,6 +240,7 @@ def parse() -> tuple[Choice, argparse.Namespace]:
     parser.add_argument("--only", nargs="+", choices=[*LINES, MICRO_BATCH_LINE], help="these lines alone")
     parser.add_argument("--size", type=int, nargs="+", choices=SIZES, help="these sizes of values alone")
     parser.add_argument("--partitions", type=int, nargs="+", help="these numbers of partitions instead")
+    parser.add_argument("--paced", action="store_true", help="stay on the machine's loopback even if that is paced")
     parser.add_argument("--rows", type=int, metavar="N", help="no topic has more rows than this, to try it out")
     options = parser.parse_args()
     choice = Choice(
@@ -258,7 +260,7 @@ def main() -> int:
     # Whoever ends this early leaves no processes behind, and has what was measured.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     jars = official_jars()
-    report = Report(circumstances(choice, jars))
+    report = Report({**circumstances(choice, jars), "network": leave_pacing(wanted=not options.paced)})
     try:
         with (
             tempfile.TemporaryDirectory(prefix="ottla-bench-", ignore_cleanup_errors=True) as name,

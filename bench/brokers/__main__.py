@@ -9,11 +9,14 @@ import signal
 import sys
 import tempfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
+
+from bench.network import leave_pacing
 
 from .catalog import LINES, QUICK, chosen
 from .line import Line
@@ -79,6 +82,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--scale", type=float, help="by how much less there is to do, such as 0.1")
     parser.add_argument("--quick", action="store_true", help="a minute: few lines, Kafka 4 alone, and what got worse")
     parser.add_argument("--record", action="store_true", help="with --quick: what later quick runs are compared with")
+    parser.add_argument("--paced", action="store_true", help="stay on the machine's loopback even if that is paced")
     parser.add_argument("--folder", type=Path, help="where data goes meanwhile; 20 GB for all lines")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all values of all rounds, after each line")
     parser.add_argument("--update", action="store_true", help="keep the lines of that FILE that are not measured now")
@@ -102,6 +106,7 @@ def _contenders(names: Sequence[str] | None, quick: bool) -> list[type[Server]]:
 def _measure(lines: Sequence[Line], kinds: Sequence[type[Server]], options: argparse.Namespace) -> Report:
     rounds = options.rounds or (QUICK_ROUNDS if options.quick else FULL_ROUNDS)
     scale = options.scale or (QUICK_SCALE if options.quick else 1.0)
+    network = partial(leave_pacing, wanted=not options.paced)
     earlier = Report.load(options.json) if options.update and options.json and options.json.exists() else None
 
     def with_earlier(found: Report) -> Report:
@@ -124,7 +129,7 @@ def _measure(lines: Sequence[Line], kinds: Sequence[type[Server]], options: argp
             if options.json:
                 options.json.write_text(with_earlier(found).to_json())
 
-        return with_earlier(compare(lines, kinds, Path(folder), rounds, scale, tell, save))
+        return with_earlier(compare(lines, kinds, Path(folder), rounds, scale, tell, save, network))
 
 
 def _write(report: Report, options: argparse.Namespace) -> None:
@@ -142,7 +147,10 @@ def _compare_with_recorded(report: Report, console: Console) -> int:
     if not RECORDED.exists():
         print("nothing is recorded to compare with: --quick --record does that")
         return 0
-    found = verdicts(Report.load(RECORDED), report)
+    recorded = Report.load(RECORDED)
+    if recorded.machine.get("network") != report.machine.get("network"):
+        print(f"that was recorded through {recorded.machine.get('network', 'a network not noted')}, and this was not")
+    found = verdicts(recorded, report)
     table = Table("since the last recorded run", f"to {report.peer}", "to the limit")
     for verdict in found:
         style = "red" if verdict.is_worse else None

@@ -2,6 +2,7 @@
 
 import re
 import subprocess
+from pathlib import Path
 
 from tests.java.program import is_available as java_is_available
 from tests.java.program import jars
@@ -94,6 +95,11 @@ class PerfTool(Client):
         """Where there is Java, and it is listened to."""
         return java_is_available() and kind.serves_java and super().suits(kind)
 
+    def fetch(self) -> None:
+        """The tools."""
+        if java_is_available():
+            _tools()
+
     def _rate(self, bootstrap: str, topic: str, count: int) -> float:
         if self._task == "consume":
             output = _tool("ConsumerPerformance", f"--bootstrap-server {bootstrap} --topic {topic} --messages {count}")
@@ -130,10 +136,13 @@ def consumer_rate(output: str) -> float:
     return float(lines[-1].rpartition(", ")[2])
 
 
+def _tools() -> Path:
+    return jars(KAFKA_4, "tools")
+
+
 def _tool(name: str, arguments: str) -> str:
-    class_path = f"{jars(KAFKA_4, 'tools')}/*"
     done = subprocess.run(
-        ["java", *TOOL_OPTIONS, "-cp", class_path, f"org.apache.kafka.tools.{name}", *arguments.split()],
+        ["java", *TOOL_OPTIONS, "-cp", f"{_tools()}/*", f"org.apache.kafka.tools.{name}", *arguments.split()],
         capture_output=True,
         text=True,
         timeout=TOOL_SECONDS,

@@ -40,6 +40,9 @@ class Line(ABC):
         """Whether a contender can take part."""
         return True
 
+    def fetch(self) -> None:  # noqa: B027
+        """What has to be fetched once, while there is a network to fetch it from."""
+
     @abstractmethod
     def run(self, server: Server, scale: float) -> Values:
         """Load a broker; with a scale below 1 accordingly less."""

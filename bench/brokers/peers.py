@@ -78,6 +78,11 @@ class Kafka(Server):
         self.session_timeout_ms = 4_000
         """A short one lets a killed broker in again soon; one that is paused needs one that lasts."""
 
+    @classmethod
+    def build(cls) -> None:
+        """Fetch it."""
+        cls._jars()
+
     def prepare(self) -> None:
         """Format its folder."""
         controller = f"127.0.0.1:{self._controller_port.number}"
@@ -115,7 +120,11 @@ class Kafka(Server):
 
     @property
     def _class_path(self) -> str:
-        return f"{jars(self.version, 'broker')}/*"
+        return f"{self._jars()}/*"
+
+    @classmethod
+    def _jars(cls) -> Path:
+        return jars(cls.version, "broker")
 
 
 class Kafka4(Kafka):

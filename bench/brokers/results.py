@@ -96,9 +96,15 @@ class Report:
         return cls(**data, results=results)
 
     def with_rest_of(self, earlier: "Report", order: Sequence[str]) -> "Report":
-        """This run, and of an earlier one the lines that this one has not; in the order of the lines' names."""
+        """This run, and of an earlier one the lines that this one has not; in the order of the lines' names.
+
+        ValueError if they went through different networks, for such lines do not belong into one table.
+        """
         mine = {result.line for result in self.results}
         together = [*self.results, *(result for result in earlier.results if result.line not in mine)]
+        before, now = earlier.machine.get("network"), self.machine.get("network")
+        if before != now:
+            raise ValueError(f"the lines to be kept were measured through {before or 'a network not noted'}, not {now}")
         together.sort(key=lambda result: order.index(result.line) if result.line in order else len(order))
         return replace(self, results=together, peer=self.peer or earlier.peer)
 

@@ -53,8 +53,9 @@ class Arena:
     def __exit__(self, *error: object) -> None:
         self._stack.close()
 
-    def build(self) -> None:
-        """Have everybody built; who cannot be is told at the end, and the others go on."""
+    def build(self, lines: Sequence[Line]) -> None:
+        """Have everybody built, and all fetched that lines need; who cannot be built is told at the end, and the others
+        go on."""
         for kind in tuple(self.kinds):
             self._tell(f"building what is not built yet: {kind.title}")
             try:
@@ -62,6 +63,13 @@ class Arena:
             except FAILURES as error:
                 self.kinds.remove(kind)
                 self.failures.append(f"{kind.title} takes no part, for it could not be built: {_reason(error)}")
+        for line in lines:
+            if any(map(line.suits, self.kinds)):
+                self._tell(f"fetching what is not there yet: {line.title}")
+                try:
+                    line.fetch()
+                except FAILURES as error:
+                    self.failures.append(f"{line.title}: what it needs could not be fetched: {_reason(error)}")
 
     def results(self, line: Line, rounds: int, scale: float) -> list[Result]:
         """All contenders on one line. A first round warms everybody up and does not count."""
@@ -146,8 +154,12 @@ def compare(
     scale: float,
     tell: Told,
     save: Save,
+    enter_network: Callable[[], str],
 ) -> Report:
-    """Measure lines, one after another; what there is so far is saved after each."""
+    """Measure lines, one after another; what there is so far is saved after each.
+
+    `enter_network` says what all that is measured goes through, and is called when nothing has to be fetched any more.
+    """
     results: list[Result] = []
     began = time.monotonic()
     peer = Kafka4.title if Kafka4 in kinds else None
@@ -155,10 +167,11 @@ def compare(
 
         def report() -> Report:
             duration = f"{(time.monotonic() - began) / 60:.1f} minutes"
-            machine = {**this_machine(), "duration": duration}
+            machine = {**this_machine(), "network": network, "duration": duration}
             return Report(machine, rounds, scale, peer, list(results), list(arena.failures))
 
-        arena.build()
+        arena.build(lines)
+        network = enter_network()
         for line in lines:
             results += arena.results(line, rounds, scale)
             save(report())

@@ -2,9 +2,11 @@
 
 import socket
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.caller import TIMEOUT_S
+from bench.memory import Reserve
 from ottla.record.compression import Codec
 
 from .frames import BATCHES_PER_FETCH, Batch, batch, check_fetched, check_produced, fetch_frame, produce_frame
@@ -118,7 +120,9 @@ class Produce(Line):
         with connected(server.address) as (connection,):
             reply_bytes = first_produced(connection, requests)
             pipeline(connection, requests, warm_up, reply_bytes, PRODUCE_WINDOW)
+            reserve = memory_for(requests, count)
             before = server.cpu_seconds()
+            reserve.release()
             seconds = pipeline(connection, requests, count, reply_bytes, PRODUCE_WINDOW)
             cpu = server.cpu_seconds() - before
         expected = (warm_up + count) // len(requests) * load.batch.records
@@ -132,7 +136,9 @@ class Produce(Line):
         requests = [bytes(request) for request in load.produce_frames("bench-1", self._acks)]
         count = load.produce_count(scale)
         with plain_connections(plain.address, len(requests[0]), PRODUCE_REPLY_BYTES, mode) as (connection,):
+            reserve = memory_for(requests, count)
             before = plain.cpu_seconds()
+            reserve.release()
             seconds = pipeline(connection, requests, count, PRODUCE_REPLY_BYTES, PRODUCE_WINDOW)
             cpu = plain.cpu_seconds() - before
         return load.values(load.records(scale), seconds, cpu)
@@ -188,6 +194,13 @@ def fill(server: Server, load: Load, topic: str, scale: float) -> None:
     with connected(server.address) as (connection,):
         reply_bytes = first_produced(connection, requests)
         pipeline(connection, requests, load.produce_count(scale), reply_bytes, PRODUCE_WINDOW)
+
+
+def memory_for(requests: Sequence[bytes], count: int) -> Reserve:
+    """Memory for the files that so many of these requests make, the given ones again and again."""
+    reserve = Reserve()
+    reserve.fill(count * sum(map(len, requests)) // len(requests))
+    return reserve
 
 
 def first_produced(connection: socket.socket, requests: list[bytes]) -> int:

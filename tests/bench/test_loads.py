@@ -134,7 +134,14 @@ def test_a_failure_is_told_and_the_next_line_is_measured(tmp_path: Path) -> None
     told: list[str] = []
     saved: list[Report] = []
     found = compare(
-        [Refuses("Metadata", 1), Flood("Metadata", 1)], [Ottla], tmp_path, 2, SCALE, told.append, saved.append
+        [Refuses("Metadata", 1), Flood("Metadata", 1)],
+        [Ottla],
+        tmp_path,
+        2,
+        SCALE,
+        told.append,
+        saved.append,
+        lambda: "the one there is",
     )
     refused, _, measured, _ = found.results
     assert refused.values == {"Ottla": [None, None]}
@@ -142,6 +149,7 @@ def test_a_failure_is_told_and_the_next_line_is_measured(tmp_path: Path) -> None
     assert all(value is not None and value > 0 for value in measured.values["Ottla"])
     assert f"{measured.title}: Ottla" in told
     assert [len(each.results) for each in saved] == [2, 4]
+    assert found.machine["network"] == "the one there is"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -156,6 +164,6 @@ class Unbuilt(Ottla):
 
 
 def test_who_cannot_be_built_takes_no_part_and_the_others_do(tmp_path: Path) -> None:
-    found = compare([Flood("Metadata", 1)], [Ottla, Unbuilt], tmp_path, 1, SCALE, str, lambda report: None)
+    found = compare([Flood("Metadata", 1)], [Ottla, Unbuilt], tmp_path, 1, SCALE, str, lambda report: None, str)
     assert found.failures == ["Unbuilt takes no part, for it could not be built: error: no such crate"]
     assert [list(result.values) for result in found.results] == [["Ottla"], ["Ottla"]]

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 from bench.brokers.results import Report, Spread
 
@@ -48,6 +50,15 @@ def test_a_run_of_some_lines_keeps_the_others_of_an_earlier_one_in_their_order()
         ("a", [1.0]),
         ("b", [3.0]),
     ]
+
+
+def test_lines_that_went_through_different_networks_do_not_belong_into_one_table() -> None:
+    earlier, now = [
+        replace(report(result(RATE, [1.0], [1.0], line=line)), machine={"network": network})
+        for line, network in (("a", "loopback, paced (bbr)"), ("b", "loopback, cubic"))
+    ]
+    with pytest.raises(ValueError, match=r"measured through loopback, paced \(bbr\), not loopback, cubic"):
+        now.with_rest_of(earlier, ["a", "b"])
 
 
 def test_a_report_survives_its_file() -> None:

@@ -65,6 +65,6 @@ def test_a_run_that_ended_early_shows_what_it_has() -> None:
 
 def test_topics_with_many_partitions_have_fewer_rows() -> None:
     choice = Choice(lines=("count",), sizes=(100,), partitions=(8, 100), rounds=1, scale=1.0)
-    assert [choice.rows(100, partitions) for partitions in choice.partitions] == [1_000_000, 200_000]
+    assert [choice.rows(partitions) for partitions in choice.partitions] == [1_000_000, 200_000]
     tiny = Choice(lines=("count",), sizes=(100,), partitions=(8, 100), rounds=1, scale=1.0, most_rows=500)
-    assert [tiny.rows(100, partitions) for partitions in tiny.partitions] == [500, 500]
+    assert [tiny.rows(partitions) for partitions in tiny.partitions] == [500, 500]
