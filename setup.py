@@ -31,6 +31,7 @@ def kernels() -> list[Extension]:
         for name, source in (
             ("ottla.ports._native", "src/ottla/ports/_native.pyx"),
             ("ottla.wire._codec", "src/ottla/wire/_codec.pyx"),
+            ("ottla.net._carrier", "src/ottla/net/_carrier.pyx"),
             ("ottla.metrics._counting", "src/ottla/metrics/_counting.pyx"),
             ("ottla.record._kernels", "src/ottla/record/_kernels.pyx"),
             ("ottla.client.producer._taking", "src/ottla/client/producer/_taking.pyx"),

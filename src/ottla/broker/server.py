@@ -1,5 +1,6 @@
 """A broker from start to stop: its data folder, its metadata, its logs, its listeners."""
 
+import asyncio
 import logging
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -22,6 +23,7 @@ from ottla.meta.sqlite import open_sqlite
 from ottla.net.admission import Admission
 from ottla.net.listener import Listener
 from ottla.net.memory import Memory
+from ottla.net.porter import Porter
 from ottla.ports import Chance, Clock, SystemChance, SystemClock, SystemDisk
 from ottla.wire.errors import ErrorCode, KafkaError
 
@@ -60,6 +62,7 @@ class Server:
         self._tls = ListenersTls(self.clock)
         self._upkeep: Upkeep | None = None
         self._gates: Gates | None = None
+        self._porter: Porter | None = None
         self.sight: Sight | None = None
         """The port for metrics and health checks, if there is to be one."""
 
@@ -131,6 +134,7 @@ class Server:
         admission = Admission()
         admission.too_often = broker.quotas.refusal
         memory = Memory(self.config.queued_max_request_bytes)
+        self._porter = porter = Porter.of(asyncio.get_running_loop(), self.clock.monotonic)
 
         def limit(config: BrokerConfig) -> None:
             admission.limit, admission.limit_per_host = config.max_connections, config.max_connections_per_ip
@@ -153,6 +157,7 @@ class Server:
                 admission=admission,
                 memory=memory,
                 monotonic=self.clock.monotonic,
+                porter=porter,
                 tls=await self._tls.add(address.name, self.config) if protocol.endswith("SSL") else None,
             )
             self._listeners.append(listener)
@@ -189,6 +194,9 @@ class Server:
             self.broker.logs.wake_all()
         for listener in self._listeners:
             await listener.stop()
+        if self._porter is not None:
+            self._porter.stop()
+            self._porter = None
         await self._tls.close()
         if self._gates is not None:
             self._gates.close()

@@ -16,6 +16,7 @@ from ottla.config.broker import BrokerConfig
 from ottla.config.load import load_broker_config
 from ottla.meta.store import StoreError
 from ottla.metrics.logs import LogFormat, write_logs
+from ottla.ports.descriptors import allow_more_descriptors
 from ottla.ports.heap import collect_seldom, keep_freed_memory
 from ottla.wire.errors import KafkaError
 
@@ -85,6 +86,7 @@ def _prepare_folder(folder: Path) -> None:
 def serve(config: BrokerConfig) -> None:
     """Run a broker until SIGINT or SIGTERM."""
     keep_freed_memory(KEPT_BYTES)
+    allow_more_descriptors()
     try:
         import uvloop
     except ImportError:

@@ -24,6 +24,7 @@ from ottla.net.admission import Admission
 from ottla.net.doorway import Doorway, ListenerTls, stranger_at
 from ottla.net.memory import Memory
 from ottla.net.pacing import listen_without_pacing
+from ottla.net.porter import Porter
 from ottla.net.receiving import scratch
 from ottla.net.serving import Handler, ServerConnection
 from ottla.net.telling import Telling
@@ -46,7 +47,8 @@ class Listener:
     its client, for which there are `login_ms`. `idle_ms` bounds how long a client may send nothing, take over one
     request, or leave its replies unread; below 1 there is no bound. `admission` says how many clients are let in, and
     `memory` how much all of them may take; listeners of one broker share them. With `tls`, clients have to speak it.
-    `monotonic` is a finer clock than the event loop's where that counts milliseconds, but the same one.
+    `monotonic` is a finer clock than the event loop's where that counts milliseconds, but the same one. A `porter` has
+    small replies sent beside the event loop while there are many.
     """
 
     def __init__(
@@ -63,8 +65,10 @@ class Listener:
         memory: Memory | None = None,
         tls: ListenerTls | None = None,
         monotonic: Callable[[], float] | None = None,
+        porter: Porter | None = None,
     ) -> None:
         self.handler = handler
+        self.porter = porter
         self.monotonic = monotonic
         self.name = name
         self.security_protocol = security_protocol

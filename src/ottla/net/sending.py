@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from ottla.net.outlet import Buffer, Outlet
+from ottla.net.porter import MOST_BYTES, Porter
 from ottla.ports import FileSlice
 
 Sendable = Buffer | FileSlice
@@ -61,10 +62,14 @@ class Sender:
     """
 
     __slots__ = (
+        "_aside",
         "_busy",
         "_full",
+        "_lane",
         "_loop",
         "_outlet",
+        "_owes_word",
+        "_porter",
         "_ships",
         "_transport",
         "_under_way",
@@ -81,6 +86,7 @@ class Sender:
         when_sent: Callable[[], None],
         when_moving: Callable[[], None],
         when_failed: Callable[[Exception], None],
+        porter: Porter | None = None,
     ) -> None:
         transport.set_write_buffer_limits(high=CHUNK_BYTES)
         self._transport = transport
@@ -89,6 +95,8 @@ class Sender:
         self._when_moving = when_moving
         self._when_failed = when_failed
         self._unsent: list[Sendable] = []
+        self._owes_word = False
+        """Whether somebody waits to hear that there is room again."""
         self._full = False
         self._busy = False
         self._ships = True
@@ -96,6 +104,11 @@ class Sender:
         self._outlet: Outlet | None = None
         self._under_way = False
         """Whether the next slice is the rest of one that the system sends."""
+        self._porter = None if transport.get_extra_info("ssl_object") is not None else porter
+        self._lane: Any = None
+        """The way by the porter, once there is one."""
+        self._aside: list[Buffer] = []
+        """What the porter is to have at the end of the turn."""
 
     @property
     def stuck(self) -> bool:
@@ -105,11 +118,16 @@ class Sender:
     def send(self, reply: list[Sendable]) -> bool:
         """Send a reply; False if it, or the transport's room for the next one, has to be waited for."""
         assert not self._unsent, "the reply before this one is not sent yet"
+        is_sent = self._send(reply)
+        self._owes_word = not is_sent
+        return is_sent
+
+    def _send(self, reply: list[Sendable]) -> bool:
         for buffer in reply:
             if isinstance(buffer, FileSlice):
                 self._unsent = reply[::-1]
                 return self._advance()
-        write_all(self._transport, reply)
+        self._write(reply)
         return not self._full
 
     def pause(self) -> None:
@@ -120,20 +138,99 @@ class Sender:
         """The transport has room again."""
         self._full = False
         if not self._busy and self._advance():
-            self._when_sent()
+            self._tell()
+
+    def close(self) -> None:
+        """Close the transport once it has sent what it was given."""
+        self.settle()
+        self._transport.close()
 
     def drop(self) -> None:
         """Forget what is not sent, with the files it holds open."""
         self._unsent.clear()
+        self._aside.clear()
         self._ships = False
+        porter, self._porter = self._porter, None
+        if porter is not None:
+            porter.forget(self)
+            lane, self._lane = self._lane, None
+            if lane is not None:
+                porter.close(lane)
         if self._outlet is not None:
             self._outlet.close()
             self._outlet = None
+
+    # What the porter calls, and how it is passed by.
+
+    def post(self) -> None:
+        """Have what was put aside carried."""
+        porter, aside = self._porter, self._aside
+        if porter is None or not aside:
+            return
+        if self._lane is None:
+            own = self._transport.get_extra_info("socket")
+            if own is not None and not self._transport.is_closing():
+                self._lane = porter.lane(own.fileno(), self)
+        if self._lane is None or self._transport.get_write_buffer_size():
+            self.settle()
+            return
+        data = bytes(aside[0]) if len(aside) == 1 else b"".join(aside)
+        if porter.post(self._lane, data):
+            aside.clear()
+        else:
+            self.settle()
+
+    def write(self) -> None:
+        """Send what was put aside by the event loop."""
+        if self._aside:
+            self.settle()
+
+    def write_left(self, left: bytes) -> None:
+        """Send what the socket did not take."""
+        if not self._transport.is_closing():
+            self._transport.write(left)
+
+    def settle(self) -> None:
+        """Give the transport what was put aside, after what is being carried."""
+        lane, porter = self._lane, self._porter
+        if lane is not None and porter is not None and lane.outstanding:
+            porter.drain(lane)
+        if self._aside:
+            aside, self._aside = self._aside, []
+            write_all(self._transport, aside)
+
+    def _write(self, buffers: list[Any]) -> None:
+        """Hand buffers over, after those before them."""
+        porter = self._porter
+        if porter is not None:
+            if porter.serves(self) and self._is_light(buffers):
+                waits = bool(self._aside)
+                self._aside.extend(buffers)
+                if not waits:
+                    porter.wait(self)
+                return
+            if self._aside or self._lane is not None:
+                self.settle()
+        write_all(self._transport, buffers)
+
+    def _is_light(self, buffers: list[Any]) -> bool:
+        size = 0
+        for buffer in buffers:
+            size += len(buffer)
+        for buffer in self._aside:
+            size += len(buffer)
+        return size <= MOST_BYTES and not self._full
 
     def _continue(self) -> None:
         self._busy = False
         self._when_moving()
         if not self._transport.is_closing() and not self._full and self._advance():
+            self._tell()
+
+    def _tell(self) -> None:
+        # What was carried may fill the transport long after whoever sent it was told that all is well.
+        if self._owes_word:
+            self._owes_word = False
             self._when_sent()
 
     def _advance(self) -> bool:
@@ -158,7 +255,7 @@ class Sender:
                 try:
                     found = buffer.file.read_cached(buffer.position, wanted)
                     if found is None:
-                        write_all(self._transport, ready)
+                        self._write(ready)
                         self._read_in_thread(buffer, wanted)
                         return False
                     self._take(buffer, found)
@@ -169,14 +266,14 @@ class Sender:
             ready.append(buffer)
             size += len(buffer)
             if size >= CHUNK_BYTES:
-                write_all(self._transport, ready)
+                self._write(ready)
                 sent += size
                 ready, size = [], 0
                 if sent >= TURN_BYTES and self._unsent and not self._full:
                     self._give_way()
                     return False
         if ready:
-            write_all(self._transport, ready)
+            self._write(ready)
         return not self._unsent and not self._full
 
     def _give_way(self) -> None:
@@ -185,6 +282,7 @@ class Sender:
 
     def _can_ship(self, ready: list[Buffer]) -> bool:
         """Whether the system can send what comes after these buffers by itself; if so, they are on their way."""
+        self.settle()
         if not self._ships or self._transport.get_write_buffer_size():
             return False
         if self._outlet is None:
@@ -245,5 +343,6 @@ class Sender:
         except OSError as error:
             self._when_failed(error)
             return
+        self.settle()
         self._transport.write(found)
         self._continue()

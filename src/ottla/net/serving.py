@@ -163,7 +163,8 @@ class ServerConnection(asyncio.BufferedProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """The socket is open."""
         self._transport = cast(asyncio.Transport, transport)
-        self._sender = Sender(self._transport, self._loop, self._sent, self._moving, self._fail)
+        porter = self._listener.porter
+        self._sender = Sender(self._transport, self._loop, self._sent, self._moving, self._fail, porter)
         address = transport.get_extra_info("peername")
         self.host = str(address[0] if isinstance(address, tuple) else address)
         self.peer = f"{address[0]}:{address[1]}" if isinstance(address, tuple) else self.host
@@ -222,6 +223,7 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._finishing = True
             # TLS cannot be closed by halves: event loops close the other one too, and complain of being asked not to.
             return self._listener.tls is None
+        self._sender.settle()
         return False
 
     def pause_writing(self) -> None:
@@ -278,7 +280,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._pause_reading()
         self._unmute()
         if not self._busy:
-            self._transport.close()
+            self._sender.close()
 
     def abort(self) -> None:
         """Close at once and give up what is pending."""
@@ -348,7 +350,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self.interrupt = None
         self._handled()
         if future.cancelled():
-            self._transport.close()
+            self._sender.close()
             return
         error = future.exception()
         if error is not None:
@@ -380,7 +382,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         """Stop reading if too much waits, read again if not; close if this was the last reply."""
         if self._finishing:
             if not self._busy:
-                self._transport.close()
+                self._sender.close()
             return
         if self._holds_too_much():
             self._pause_reading()
@@ -422,7 +424,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._finishing = True
         self._drop_requests()
         # Not abort: replies to earlier requests may be on their way.
-        self._transport.close()
+        self._sender.close()
 
     def _complain(self, of: object) -> None:
         self._listener.complaints.tell("closing the connection from %s: %s", self.peer, of, extra=self.identity)

@@ -1,0 +1,267 @@
+"""Replies to a crowd, which a second thread sends: all of them, in order, to whom they belong."""
+
+import asyncio
+import os
+import socket
+from typing import Any
+
+import pytest
+
+from ottla.native import load_compiled
+from ottla.net import Reply, ServerConnection
+from ottla.net import porter as module
+from ottla.net.porter import MOST_BYTES, STREAK, Porter
+from ottla.ports import FileSlice, SystemDisk
+from tests.waiting import eventually
+
+from .loops import LoopFactory, each_loop, run
+from .peers import Client, echo, framed, listening
+
+_compiled = load_compiled("ottla.net._carrier")
+
+pytestmark = [each_loop, pytest.mark.skipif(_compiled is None, reason="NOT RUN: the thread of the porter is compiled")]
+
+CROWD = 40
+
+
+def new_porter() -> Porter:
+    """One that believes that no time passes, so that as many replies as make a streak are a crowd."""
+    return Porter(asyncio.get_running_loop(), lambda: 0.0, _compiled)
+
+
+async def crowd_of(listener: Any, count: int = CROWD) -> list[Client]:
+    return [await Client.connect(listener) for _ in range(count)]
+
+
+async def close_all(clients: list[Client]) -> None:
+    await asyncio.gather(*[client.close() for client in clients])
+
+
+def descriptors() -> int:
+    return len(os.listdir("/proc/self/fd"))
+
+
+async def descriptors_at_rest() -> int:
+    """Those of an event loop that has had a connection once: it keeps some for itself then."""
+    async with listening(echo) as listener:
+        await (await Client.connect(listener)).close()
+    return descriptors()
+
+
+def test_everybody_in_a_crowd_gets_his_own_replies_in_order(loop_factory: LoopFactory) -> None:
+    async def story() -> None:
+        porter = new_porter()
+        async with listening(echo, porter=porter) as listener:
+            clients = await crowd_of(listener)
+            for turn in range(20):
+                for number, client in enumerate(clients):
+                    client.send(*[f"{number} {turn} {part}".encode() for part in range(1 + number % 3)])
+                for number, client in enumerate(clients):
+                    for part in range(1 + number % 3):
+                        assert await client.receive() == f"{number} {turn} {part}".encode()
+            assert porter.crowded
+            await close_all(clients)
+        porter.stop()
+
+    run(loop_factory, story())
+
+
+def test_a_client_that_is_alone_is_no_crowd(loop_factory: LoopFactory) -> None:
+    async def story() -> None:
+        porter = new_porter()
+        async with listening(echo, porter=porter) as listener:
+            client = await Client.connect(listener)
+            for _ in range(5 * STREAK):
+                client.send(b"hello")
+                assert await client.receive() == b"hello"
+            assert not porter.crowded
+            await client.close()
+        porter.stop()
+
+    run(loop_factory, story())
+
+
+def test_a_crowd_that_takes_its_time_is_none(loop_factory: LoopFactory) -> None:
+    async def story() -> None:
+        ticks = iter(range(10_000))
+        porter = Porter(asyncio.get_running_loop(), lambda: float(next(ticks)), _compiled)
+        async with listening(echo, porter=porter) as listener:
+            clients = await crowd_of(listener)
+            for client in clients:
+                client.send(b"hello")
+            assert [await client.receive() for client in clients] == [b"hello"] * CROWD
+            assert not porter.crowded
+            await close_all(clients)
+        porter.stop()
+
+    run(loop_factory, story())
+
+
+def test_a_crowd_is_over_when_few_are_left(loop_factory: LoopFactory) -> None:
+    async def story() -> None:
+        porter = new_porter()
+        async with listening(echo, porter=porter) as listener:
+            clients = await crowd_of(listener)
+            for client in clients:
+                client.send(b"hello")
+            for client in clients:
+                assert await client.receive() == b"hello"
+            for _ in range(2 * module.QUIET_TURNS):
+                clients[0].send(b"and I")
+                assert await clients[0].receive() == b"and I"
+            assert not porter.crowded
+            await close_all(clients)
+        porter.stop()
+
+    run(loop_factory, story())
+
+
+def test_what_sockets_do_not_take_follows_in_order(loop_factory: LoopFactory) -> None:
+    """Clients that do not read, until neither the thread nor the event loop can send any more."""
+    replies = 600
+
+    def answer(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
+        # Small and large ones, which go different ways, and some that come later.
+        reply: Reply = [framed(bytes(frame) * (2 * MOST_BYTES // 8 if frame[-1] % 7 == 0 else 1_000))]
+        if frame[-1] % 11:
+            return reply
+
+        async def later() -> Any:
+            await asyncio.sleep(0)
+            return reply
+
+        return later()
+
+    async def story() -> None:
+        porter = new_porter()
+        async with listening(answer, porter=porter) as listener:
+            clients = []
+            for _ in range(CROWD // 4):
+                own = socket.socket()
+                own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+                own.setblocking(False)
+                await asyncio.get_running_loop().sock_connect(own, listener.address)
+                clients.append(Client(*await asyncio.open_connection(sock=own, limit=4096)))
+            names = [number.to_bytes(8, "big") for number in range(replies)]
+            for name in names:
+                for client in clients:
+                    client.send(name)
+            await asyncio.sleep(0.2)
+            for client in clients:
+                for name in names:
+                    got = await client.receive()
+                    assert got[:8] == name
+                    assert got == name * (len(got) // 8)
+            assert porter.crowded
+            await close_all(clients)
+        porter.stop()
+
+    run(loop_factory, story())
+
+
+def test_a_client_that_says_no_more_gets_what_it_asked_for(loop_factory: LoopFactory) -> None:
+    async def story() -> None:
+        before = await descriptors_at_rest()
+        porter = new_porter()
+        async with listening(echo, porter=porter) as listener:
+            for _ in range(5):
+                clients = await crowd_of(listener)
+                for client in clients:
+                    client.send(b"one", b"two")
+                    client.writer.write_eof()
+                for client in clients:
+                    assert await client.left() == framed(b"one") + framed(b"two")
+                await close_all(clients)
+            assert porter.crowded
+        porter.stop()
+        await eventually(lambda: descriptors() <= before)
+
+    run(loop_factory, story())
+
+
+def test_a_stop_sends_what_is_still_with_the_thread(loop_factory: LoopFactory) -> None:
+    async def story() -> None:
+        porter = new_porter()
+        async with listening(echo, porter=porter) as listener:
+            clients = await crowd_of(listener)
+            for turn in (b"one", b"two"):
+                for client in clients:
+                    client.send(turn)
+            while not porter.crowded:
+                await asyncio.sleep(0)
+        porter.stop()
+        for client in clients:
+            # Whatever had arrived is answered whole.
+            assert (framed(b"one") + framed(b"two")).startswith(await client.left())
+            await client.close()
+
+    run(loop_factory, story())
+
+
+def test_clients_that_vanish_leave_no_socket_open(loop_factory: LoopFactory) -> None:
+    async def story() -> None:
+        before = await descriptors_at_rest()
+        porter = new_porter()
+        async with listening(echo, porter=porter) as listener:
+            for _ in range(10):
+                clients = await crowd_of(listener)
+                for client in clients:
+                    client.send(b"hello")
+                assert await clients[0].receive() == b"hello"
+                for client in clients:
+                    client.writer.transport.abort()
+            await eventually(lambda: listener.connection_count == 0)
+        porter.stop()
+        await eventually(lambda: descriptors() <= before)
+
+    run(loop_factory, story())
+
+
+def test_where_descriptors_are_few_nobody_gets_a_second_one(loop_factory: LoopFactory) -> None:
+    async def story() -> None:
+        porter = new_porter()
+        porter.most_descriptor = 0
+        async with listening(echo, porter=porter) as listener:
+            clients = await crowd_of(listener)
+            before = descriptors()
+            for _ in range(3):
+                for client in clients:
+                    client.send(b"hello")
+                assert [await client.receive() for client in clients] == [b"hello"] * CROWD
+            assert porter.crowded
+            assert descriptors() == before
+            await close_all(clients)
+        porter.stop()
+
+    run(loop_factory, story())
+
+
+def test_slices_of_files_and_small_replies_keep_their_order(loop_factory: LoopFactory, tmp_path: Any) -> None:
+    content = os.urandom(200_000)
+    file = SystemDisk(str(tmp_path)).open("content", create=True)
+    file.append(content)
+
+    def answer(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
+        size = {b"s": 1_000, b"m": 9_000, b"l": 150_000}.get(bytes(frame[:1]))
+        return [framed(frame)] if size is None else [b"\0\0\0\0", FileSlice(file, 0, size), framed(frame)]
+
+    async def story() -> None:
+        porter = new_porter()
+        async with listening(answer, porter=porter) as listener:
+            clients = await crowd_of(listener)
+            for turn in range(10):
+                wanted = [bytes([kind]) + b"%d" % turn for kind in b"xsylmxxs"]
+                for client in clients:
+                    client.send(*wanted)
+                for client in clients:
+                    for one in wanted:
+                        size = {b"s": 1_000, b"m": 9_000, b"l": 150_000}.get(one[:1])
+                        if size is not None:
+                            assert await client.reader.readexactly(4) == b"\0\0\0\0"
+                            assert await client.reader.readexactly(size) == content[:size]
+                        assert await client.receive() == one
+            assert porter.crowded
+            await close_all(clients)
+        porter.stop()
+
+    run(loop_factory, story())
