@@ -1,18 +1,22 @@
-"""Replies to a crowd leave by a second thread.
+"""Replies to a crowd, and long ones, leave by a second thread.
 
 More than a third of the time that a small request takes is the system's for sending the reply: it brings the bytes to
 the other end, and wakes up who waits there. Where many connections ask at once, a thread that needs no GIL does that,
 while the event loop handles the next requests. Handing over takes a moment, for which a client that is alone would
 wait; so that is done only while replies go to many connections, one right after the other.
+
+Half of what a long reply takes, one of many slices of files, is the system's too. It is carried likewise, while the
+next request of that client is handled already.
 """
 
 import asyncio
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from ottla.native import load_compiled
 from ottla.net.vigil import cores
+from ottla.ports import FileSlice
 from ottla.ports.descriptors import most_descriptors
 
 Buffer = bytes | bytearray | memoryview
@@ -49,8 +53,16 @@ class Sends(Protocol):
         """Send what was put aside by the event loop."""
         ...
 
-    def write_left(self, left: bytes) -> None:
-        """Send what the socket did not take."""
+    def take_back(self, part: bytes | FileSlice) -> None:
+        """Keep what the socket did not take, until `go_on`."""
+        ...
+
+    def carried(self) -> None:
+        """A long reply is not with the thread any more."""
+        ...
+
+    def go_on(self) -> None:
+        """Look what is next."""
         ...
 
 
@@ -153,9 +165,31 @@ class Porter:
         """Have bytes carried; False if there is too much to carry already."""
         return bool(self._carrier.post(lane, data))
 
+    def post_long(self, lane: Any, reply: Sequence[Buffer | FileSlice]) -> bool:
+        """Have a reply carried that is a list of bytes and slices; False if it must be sent in another way."""
+        parts: list[Any] = []
+        small: list[Buffer] = []
+        for part in reply:
+            if not isinstance(part, FileSlice):
+                small.append(part)
+                continue
+            descriptor = part.file.sendable(part.position, part.length)
+            if descriptor is None:
+                return False
+            if small:
+                parts.append(b"".join(small))
+                small.clear()
+            parts.append((part.file, descriptor, part.position, part.length))
+        if small:
+            parts.append(b"".join(small))
+        if not self._carrier.post_heavy(lane, parts):
+            return False
+        self._carrier.wake()
+        return True
+
     def drain(self, lane: Any) -> None:
         """Return when nothing of a lane is with the thread any more, so that others may send."""
-        self._write_left(self._carrier.drain(lane))
+        self._tell(self._carrier.drain(lane))
 
     def close(self, lane: Any) -> None:
         """Let go of a lane, which closes when all is done that was posted for it."""
@@ -174,13 +208,26 @@ class Porter:
     def collect(self) -> None:
         """See what is done."""
         if self._carrier is not None:
-            self._write_left(self._carrier.collect())
+            self._tell(self._carrier.collect())
 
-    def _write_left(self, found: list[tuple[Any, bytes]] | None) -> None:
-        if found is not None:
-            for lane, left in found:
-                if lane.owner is not None:
-                    lane.owner.write_left(left)
+    def _tell(self, found: list[tuple[Any, Any]] | None) -> None:
+        if found is None:
+            return
+        for lane, part in found:
+            owner: Sends | None = lane.owner
+            if owner is None:
+                continue
+            if part is None:
+                owner.carried()
+            elif isinstance(part, bytes):
+                owner.take_back(part)
+            else:
+                file, _, position, length = part
+                owner.take_back(FileSlice(file, position, length))
+        # Only when all is noted: what follows may have more collected.
+        for lane, _ in found:
+            if lane.owner is not None:
+                lane.owner.go_on()
 
     def _rung(self) -> None:
         if self._bell is not None:

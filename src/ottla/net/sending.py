@@ -9,7 +9,7 @@ however slow the reader.
 import asyncio
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from ottla.net.outlet import Buffer, Outlet
 from ottla.net.porter import MOST_BYTES, Porter
@@ -25,6 +25,12 @@ LARGE_BYTES: Final = 32 * 1024
 
 SHIPPED_BYTES: Final = 16 * 1024
 """From what size on a slice is sent without being read; smaller ones take as long either way."""
+
+MANY_SLICES: Final = 4
+"""From how many slices on a reply is for the porter; what little there is to do about fewer is done sooner here."""
+
+MOST_LONG: Final = 2
+"""Replies of one client that the porter has; with so many no further request is handled."""
 
 TURN_BYTES: Final = 4 * CHUNK_BYTES
 """How much one connection may send before the event loop looks after the others."""
@@ -53,6 +59,13 @@ def write_all(transport: asyncio.Transport, buffers: Sequence[Any]) -> None:
         transport.write(b"".join(small))
 
 
+def _has_slices(reply: Sequence[Sendable]) -> bool:
+    for part in reply:
+        if isinstance(part, FileSlice):
+            return True
+    return False
+
+
 class Sender:
     """Hands one reply at a time to a transport.
 
@@ -64,12 +77,15 @@ class Sender:
     __slots__ = (
         "_aside",
         "_busy",
+        "_closes",
         "_full",
         "_lane",
+        "_long",
         "_loop",
         "_outlet",
         "_owes_word",
         "_porter",
+        "_returned",
         "_ships",
         "_transport",
         "_under_way",
@@ -109,6 +125,11 @@ class Sender:
         """The way by the porter, once there is one."""
         self._aside: list[Buffer] = []
         """What the porter is to have at the end of the turn."""
+        self._long = 0
+        """How many long replies are with it."""
+        self._returned: list[Sendable] = []
+        """What it gave back."""
+        self._closes = False
 
     @property
     def stuck(self) -> bool:
@@ -116,19 +137,24 @@ class Sender:
         return self._full or (self._outlet is not None and self._outlet.waits)
 
     def send(self, reply: list[Sendable]) -> bool:
-        """Send a reply; False if it, or the transport's room for the next one, has to be waited for."""
-        assert not self._unsent, "the reply before this one is not sent yet"
+        """Send a reply; False if it, or room for the next one, has to be waited for."""
         is_sent = self._send(reply)
         self._owes_word = not is_sent
         return is_sent
 
     def _send(self, reply: list[Sendable]) -> bool:
-        for buffer in reply:
-            if isinstance(buffer, FileSlice):
-                self._unsent = reply[::-1]
-                return self._advance()
-        self._write(reply)
-        return not self._full
+        if not (self._unsent or self._busy):
+            if self._carry(reply):
+                return self._long < MOST_LONG
+            if not self._long:
+                if self._lane is not None or self._aside:
+                    self.settle()
+                if not (self._unsent or self._busy or _has_slices(reply)):
+                    write_all(self._transport, reply)
+                    return not self._full
+        # Behind what the porter gave back, if he did.
+        self._unsent[:0] = reply[::-1]
+        return not self._busy and self._advance()
 
     def pause(self) -> None:
         """The transport has no more room."""
@@ -140,15 +166,32 @@ class Sender:
         if not self._busy and self._advance():
             self._tell()
 
+    @property
+    def is_sending(self) -> bool:
+        """Whether there is something left that is not with the transport."""
+        return bool(self._unsent or self._returned or self._long or self._busy)
+
     def close(self) -> None:
-        """Close the transport once it has sent what it was given."""
-        self.settle()
-        self._transport.close()
+        """Close the transport once all is sent."""
+        self._closes = True
+        if not self.is_sending:
+            self.settle()
+            if not self.is_sending:
+                self._transport.close()
+
+    def give_up(self) -> None:
+        """Close without what is still in line: something of it cannot be sent."""
+        self._unsent.clear()
+        self._returned.clear()
+        self._busy = False
+        self.close()
 
     def drop(self) -> None:
         """Forget what is not sent, with the files it holds open."""
         self._unsent.clear()
+        self._returned.clear()
         self._aside.clear()
+        self._long = 0
         self._ships = False
         porter, self._porter = self._porter, None
         if porter is not None:
@@ -160,22 +203,60 @@ class Sender:
             self._outlet.close()
             self._outlet = None
 
-    # What the porter calls, and how it is passed by.
+    # How the porter carries, and is passed by.
+
+    def _carry(self, reply: list[Sendable]) -> bool:
+        """Have the porter take a reply, if it is one for him."""
+        porter = self._porter
+        if porter is None:
+            return False
+        size = slices = 0
+        for part in reply:
+            size += len(part)
+            slices += isinstance(part, FileSlice)
+        if self._long or (slices >= MANY_SLICES and size >= CHUNK_BYTES):
+            return self._carry_long(porter, reply)
+        if slices or self._full or not porter.serves(self):
+            return False
+        for buffer in self._aside:
+            size += len(buffer)
+        if size > MOST_BYTES:
+            return False
+        waits = bool(self._aside)
+        self._aside.extend(cast(list[Buffer], reply))
+        if not waits:
+            porter.wait(self)
+        return True
+
+    def _carry_long(self, porter: Porter, reply: list[Sendable]) -> bool:
+        self.post()
+        # Whatever is with the transport comes before it.
+        if self._full or self._unsent or self._transport.get_write_buffer_size():
+            return False
+        lane = self._open_lane(porter)
+        if lane is None or not porter.post_long(lane, reply):
+            return False
+        self._long += 1
+        return True
+
+    def _open_lane(self, porter: Porter) -> Any:
+        if self._lane is None and not self._transport.is_closing():
+            own = self._transport.get_extra_info("socket")
+            if own is not None:
+                self._lane = porter.lane(own.fileno(), self)
+        return self._lane
 
     def post(self) -> None:
         """Have what was put aside carried."""
         porter, aside = self._porter, self._aside
         if porter is None or not aside:
             return
-        if self._lane is None:
-            own = self._transport.get_extra_info("socket")
-            if own is not None and not self._transport.is_closing():
-                self._lane = porter.lane(own.fileno(), self)
-        if self._lane is None or self._transport.get_write_buffer_size():
+        lane = self._open_lane(porter)
+        if lane is None or self._transport.get_write_buffer_size():
             self.settle()
             return
         data = bytes(aside[0]) if len(aside) == 1 else b"".join(aside)
-        if porter.post(self._lane, data):
+        if porter.post(lane, data):
             aside.clear()
         else:
             self.settle()
@@ -185,41 +266,42 @@ class Sender:
         if self._aside:
             self.settle()
 
-    def write_left(self, left: bytes) -> None:
-        """Send what the socket did not take."""
-        if not self._transport.is_closing():
-            self._transport.write(left)
-
     def settle(self) -> None:
-        """Give the transport what was put aside, after what is being carried."""
+        """See to it that nothing is with the porter, and what was put aside with the transport, or else in line."""
+        aside, self._aside = self._aside, []
         lane, porter = self._lane, self._porter
         if lane is not None and porter is not None and lane.outstanding:
             porter.drain(lane)
-        if self._aside:
-            aside, self._aside = self._aside, []
+        if not aside:
+            return
+        if self._unsent or self._busy:
+            self._unsent[:0] = aside[::-1]
+        else:
             write_all(self._transport, aside)
 
-    def _write(self, buffers: list[Any]) -> None:
-        """Hand buffers over, after those before them."""
-        porter = self._porter
-        if porter is not None:
-            if porter.serves(self) and self._is_light(buffers):
-                waits = bool(self._aside)
-                self._aside.extend(buffers)
-                if not waits:
-                    porter.wait(self)
-                return
-            if self._aside or self._lane is not None:
-                self.settle()
-        write_all(self._transport, buffers)
+    def take_back(self, part: Sendable) -> None:
+        """Keep what the socket did not take."""
+        self._returned.append(part)
 
-    def _is_light(self, buffers: list[Any]) -> bool:
-        size = 0
-        for buffer in buffers:
-            size += len(buffer)
-        for buffer in self._aside:
-            size += len(buffer)
-        return size <= MOST_BYTES and not self._full
+    def carried(self) -> None:
+        """A long reply is not with the porter any more."""
+        self._long -= 1
+
+    def go_on(self) -> None:
+        """Look what is next, after the porter has told of something."""
+        lane = self._lane
+        if self._returned:
+            if lane is not None and lane.outstanding:
+                # More of it is on its way back.
+                return
+            self._unsent.extend(reversed(self._returned))
+            self._returned.clear()
+        if self._busy or self._full or self._transport.is_closing():
+            return
+        self._when_moving()
+        has_room = self._advance() if self._unsent else self._long < MOST_LONG
+        if has_room:
+            self._tell()
 
     def _continue(self) -> None:
         self._busy = False
@@ -228,13 +310,22 @@ class Sender:
             self._tell()
 
     def _tell(self) -> None:
-        # What was carried may fill the transport long after whoever sent it was told that all is well.
+        # What was carried may come back and fill the transport, long after whoever sent it was told that all is well.
         if self._owes_word:
             self._owes_word = False
             self._when_sent()
+        elif self._closes:
+            self.close()
 
     def _advance(self) -> bool:
         """Send what can be sent without waiting; whether that was all."""
+        if self._long:
+            # The porter says when it is done.
+            return False
+        if self._lane is not None or self._aside:
+            self.settle()
+            if self._busy:
+                return False
         ready: list[Buffer] = []
         size = sent = 0
         while self._unsent and not self._full:
@@ -255,7 +346,7 @@ class Sender:
                 try:
                     found = buffer.file.read_cached(buffer.position, wanted)
                     if found is None:
-                        self._write(ready)
+                        write_all(self._transport, ready)
                         self._read_in_thread(buffer, wanted)
                         return False
                     self._take(buffer, found)
@@ -266,14 +357,14 @@ class Sender:
             ready.append(buffer)
             size += len(buffer)
             if size >= CHUNK_BYTES:
-                self._write(ready)
+                write_all(self._transport, ready)
                 sent += size
                 ready, size = [], 0
                 if sent >= TURN_BYTES and self._unsent and not self._full:
                     self._give_way()
                     return False
         if ready:
-            self._write(ready)
+            write_all(self._transport, ready)
         return not self._unsent and not self._full
 
     def _give_way(self) -> None:
@@ -282,7 +373,6 @@ class Sender:
 
     def _can_ship(self, ready: list[Buffer]) -> bool:
         """Whether the system can send what comes after these buffers by itself; if so, they are on their way."""
-        self.settle()
         if not self._ships or self._transport.get_write_buffer_size():
             return False
         if self._outlet is None:
@@ -343,6 +433,5 @@ class Sender:
         except OSError as error:
             self._when_failed(error)
             return
-        self.settle()
         self._transport.write(found)
         self._continue()

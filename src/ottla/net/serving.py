@@ -223,7 +223,11 @@ class ServerConnection(asyncio.BufferedProtocol):
             self._finishing = True
             # TLS cannot be closed by halves: event loops close the other one too, and complain of being asked not to.
             return self._listener.tls is None
-        self._sender.settle()
+        if not self._sender.is_sending:
+            self._sender.settle()
+        if self._sender.is_sending:
+            self._sender.close()
+            return self._listener.tls is None
         return False
 
     def pause_writing(self) -> None:
@@ -424,7 +428,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._finishing = True
         self._drop_requests()
         # Not abort: replies to earlier requests may be on their way.
-        self._sender.close()
+        self._sender.give_up()
 
     def _complain(self, of: object) -> None:
         self._listener.complaints.tell("closing the connection from %s: %s", self.peer, of, extra=self.identity)

@@ -54,6 +54,11 @@ class File(Protocol):
         disk, or cannot be done here. BlockingIOError if the socket has no room."""
         ...
 
+    def sendable(self, position: int, length: int) -> int | None:
+        """The descriptor from which the system can send these bytes without waiting for the disk, if it can; it is the
+        file's own, and good for as long as somebody refers to the file."""
+        ...
+
     def size(self) -> int:
         """Bytes in the file."""
         ...
@@ -237,6 +242,10 @@ class SystemFile:
             if error.errno in (errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP):
                 return None
             raise
+
+    def sendable(self, position: int, length: int) -> int | None:
+        """The descriptor, if all of that is in the page cache."""
+        return self._descriptor if is_cached(self._descriptor, position, length) else None
 
     def size(self) -> int:
         """Bytes in the file."""

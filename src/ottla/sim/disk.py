@@ -112,6 +112,10 @@ class SimFile:
         """Never: there are no sockets here."""
         return None
 
+    def sendable(self, position: int, length: int) -> int | None:
+        """Nor is there a descriptor."""
+        return None
+
     def size(self) -> int:
         """Bytes in the file."""
         return len(self._content.data)

@@ -265,3 +265,181 @@ def test_slices_of_files_and_small_replies_keep_their_order(loop_factory: LoopFa
         porter.stop()
 
     run(loop_factory, story())
+
+
+class Slices:
+    """A handler that answers with slices of a file, as many and as long as the request says, and with what it says."""
+
+    def __init__(self, folder: Any, make: Any = None) -> None:
+        self.content = os.urandom(300_000)
+        file = SystemDisk(str(folder)).open("content", create=True)
+        file.append(self.content)
+        self.file = file if make is None else make(file)
+        self.handled = 0
+
+    def __call__(self, connection: ServerConnection, frame: bytes | bytearray) -> Reply:
+        self.handled += 1
+        return list(self._parts(bytes(frame)))
+
+    def _parts(self, frame: bytes) -> Any:
+        count, size = map(int, frame.split())
+        for number in range(count):
+            yield b"<%d>" % number
+            yield FileSlice(self.file, number * 10, size)
+        yield framed(frame)
+
+    async def check(self, client: Client, frame: bytes) -> None:
+        """Receive the answer to a request."""
+        for part in self._parts(frame):
+            wanted = part
+            if isinstance(part, FileSlice):
+                wanted = self.content[part.position : part.position + part.length]
+            assert await client.reader.readexactly(len(wanted)) == wanted
+
+
+LONG = b"40 20000"
+
+
+def test_long_replies_and_all_others_come_in_order(loop_factory: LoopFactory, tmp_path: Any) -> None:
+    async def story() -> None:
+        porter = new_porter()
+        handler = Slices(tmp_path)
+        async with listening(handler, porter=porter) as listener:
+            clients = await crowd_of(listener, 6)
+            wanted = [LONG, LONG, LONG, b"0 0", b"1 9000", LONG, b"2 200000", b"0 0", b"5 100000", b"0 0", LONG] * 3
+            for client in clients:
+                client.send(*wanted)
+            for one in wanted:
+                for client in clients:
+                    await handler.check(client, one)
+            assert handler.handled == len(wanted) * len(clients)
+            await close_all(clients)
+        porter.stop()
+
+    run(loop_factory, story())
+
+
+class Given:
+    """A file that remembers how its bytes left."""
+
+    def __init__(self, file: Any, *, is_cached: bool = True) -> None:
+        self._file = file
+        self.is_cached = is_cached
+        self.asked = self.read = 0
+
+    def sendable(self, position: int, length: int) -> int | None:
+        self.asked += 1
+        return self._file.sendable(position, length) if self.is_cached else None
+
+    def send_cached(self, socket_descriptor: int, position: int, length: int) -> int | None:
+        return None
+
+    def read_cached(self, position: int, length: int) -> Any:
+        return None
+
+    def read_at(self, position: int, length: int) -> bytes:
+        self.read += length
+        return bytes(self._file.read_at(position, length))
+
+
+def test_the_event_loop_reads_nothing_of_what_the_thread_sends(loop_factory: LoopFactory, tmp_path: Any) -> None:
+    async def story() -> None:
+        porter = new_porter()
+        handler = Slices(tmp_path, Given)
+        async with listening(handler, porter=porter) as listener:
+            client = await Client.connect(listener)
+            for _ in range(3):
+                # Less than what a socket takes at once, so that all goes by the thread.
+                client.send(b"20 15000")
+                await handler.check(client, b"20 15000")
+            assert (handler.file.asked, handler.file.read) == (60, 0)
+            await client.close()
+        porter.stop()
+
+    run(loop_factory, story())
+
+
+def test_what_is_not_in_memory_is_read_in_between(loop_factory: LoopFactory, tmp_path: Any) -> None:
+    async def story() -> None:
+        porter = new_porter()
+        handler = Slices(tmp_path, Given)
+        async with listening(handler, porter=porter) as listener:
+            client = await Client.connect(listener)
+            for turn in range(12):
+                handler.file.is_cached = turn % 3 != 1
+                client.send(LONG, b"0 0", LONG)
+                for one in (LONG, b"0 0", LONG):
+                    await handler.check(client, one)
+            assert handler.file.read
+            await client.close()
+        porter.stop()
+
+    run(loop_factory, story())
+
+
+def test_a_client_that_does_not_read_holds_up_nobody(loop_factory: LoopFactory, tmp_path: Any) -> None:
+    async def story() -> None:
+        porter = new_porter()
+        handler = Slices(tmp_path)
+        async with listening(handler, porter=porter) as listener:
+            stuck = await crowd_of(listener, 3)
+            for client in stuck:
+                client.writer.transport.pause_reading()  # type: ignore[attr-defined]
+                client.send(*[b"100 200000"] * 4)
+            other = await Client.connect(listener)
+            for _ in range(20):
+                other.send(LONG, b"0 0")
+                await handler.check(other, LONG)
+                await handler.check(other, b"0 0")
+            # Two are with the porter or in line, and nothing beyond them is handled.
+            assert handler.handled <= 3 * 2 + 40
+            for client in stuck:
+                client.writer.transport.resume_reading()  # type: ignore[attr-defined]
+                for _ in range(4):
+                    await handler.check(client, b"100 200000")
+            await close_all([*stuck, other])
+        porter.stop()
+
+    run(loop_factory, story())
+
+
+def test_whoever_says_no_more_gets_the_rest_of_a_long_reply(loop_factory: LoopFactory, tmp_path: Any) -> None:
+    async def story() -> None:
+        before = await descriptors_at_rest()
+        porter = new_porter()
+        handler = Slices(tmp_path)
+        async with listening(handler, porter=porter) as listener:
+            for _ in range(5):
+                client = await Client.connect(listener)
+                client.send(b"100 200000")
+                client.writer.write_eof()
+                await asyncio.sleep(0.01)
+                await handler.check(client, b"100 200000")
+                assert await client.left() == b""
+                await client.close()
+        porter.stop()
+        await eventually(lambda: descriptors() <= before + 1)
+
+    run(loop_factory, story())
+
+
+def test_clients_that_vanish_in_the_middle_of_a_long_reply_leave_nothing(
+    loop_factory: LoopFactory, tmp_path: Any
+) -> None:
+    async def story() -> None:
+        before = await descriptors_at_rest()
+        porter = new_porter()
+        handler = Slices(tmp_path)
+        async with listening(handler, porter=porter) as listener:
+            for _ in range(5):
+                clients = await crowd_of(listener, 5)
+                for client in clients:
+                    client.send(*[b"100 200000"] * 3)
+                await clients[0].reader.readexactly(100_000)
+                for client in clients:
+                    client.writer.transport.abort()
+            await eventually(lambda: listener.connection_count == 0)
+        porter.stop()
+        await eventually(lambda: descriptors() <= before + 1)
+
+    run(loop_factory, story())
