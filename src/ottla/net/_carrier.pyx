@@ -124,7 +124,7 @@ cdef extern from *:
         (void)rung;
     }
 
-    static void ottla_do(ottla_carrier *self, ottla_job *job) {
+    static void ottla_do(ottla_carrier *self, ottla_queue *queue, ottla_job *job) {
         ottla_way *way = job->way;
         if (job->data == NULL && job->file < 0) {
             close(way->descriptor);
@@ -135,7 +135,7 @@ cdef extern from *:
             ssize_t sent = ottla_send(job);
             if (sent >= 0)
                 job->sent += (size_t)sent;
-            else if ((errno == EAGAIN || errno == EWOULDBLOCK) && job->file >= 0 && ottla_room(self, way))
+            else if ((errno == EAGAIN || errno == EWOULDBLOCK) && queue == &self->heavy && ottla_room(self, way))
                 continue;
             else if (errno != EINTR)
                 way->blocked = 1;
@@ -147,7 +147,7 @@ cdef extern from *:
     static void ottla_next(ottla_carrier *self, ottla_queue *queue) {
         ottla_job *job = &queue->jobs[queue->done % OTTLA_JOBS];
         int rings;
-        ottla_do(self, job);
+        ottla_do(self, queue, job);
         rings = job->ends || job->sent < job->length;
         __atomic_store_n(&queue->done, queue->done + 1, __ATOMIC_RELEASE);
         if (rings)

@@ -60,10 +60,7 @@ def write_all(transport: asyncio.Transport, buffers: Sequence[Any]) -> None:
 
 
 def _has_slices(reply: Sequence[Sendable]) -> bool:
-    for part in reply:
-        if isinstance(part, FileSlice):
-            return True
-    return False
+    return any(isinstance(part, FileSlice) for part in reply)
 
 
 class Sender:
@@ -230,8 +227,8 @@ class Sender:
 
     def _carry_long(self, porter: Porter, reply: list[Sendable]) -> bool:
         self.post()
-        # Whatever is with the transport comes before it.
-        if self._full or self._unsent or self._transport.get_write_buffer_size():
+        # Whatever is in line or with the transport comes before it.
+        if self._full or self._unsent or self._returned or self._transport.get_write_buffer_size():
             return False
         lane = self._open_lane(porter)
         if lane is None or not porter.post_long(lane, reply):
@@ -252,7 +249,8 @@ class Sender:
         if porter is None or not aside:
             return
         lane = self._open_lane(porter)
-        if lane is None or self._transport.get_write_buffer_size():
+        is_held = self._unsent or self._returned or self._busy or self._transport.get_write_buffer_size()
+        if lane is None or is_held:
             self.settle()
             return
         data = bytes(aside[0]) if len(aside) == 1 else b"".join(aside)
@@ -274,7 +272,7 @@ class Sender:
             porter.drain(lane)
         if not aside:
             return
-        if self._unsent or self._busy:
+        if self._unsent or self._returned or self._busy:
             self._unsent[:0] = aside[::-1]
         else:
             write_all(self._transport, aside)
@@ -310,6 +308,9 @@ class Sender:
             self._tell()
 
     def _tell(self) -> None:
+        # Whoever was told may have sent the next reply by now.
+        if self._unsent or self._busy or self._full or self._long >= MOST_LONG:
+            return
         # What was carried may come back and fill the transport, long after whoever sent it was told that all is well.
         if self._owes_word:
             self._owes_word = False

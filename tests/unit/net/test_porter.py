@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import random
 import socket
 from typing import Any
 
@@ -274,7 +275,7 @@ class Slices:
         self.content = os.urandom(300_000)
         file = SystemDisk(str(folder)).open("content", create=True)
         file.append(self.content)
-        self.file = file if make is None else make(file)
+        self.file: Any = file if make is None else make(file)
         self.handled = 0
 
     def __call__(self, connection: ServerConnection, frame: bytes | bytearray) -> Reply:
@@ -441,5 +442,45 @@ def test_clients_that_vanish_in_the_middle_of_a_long_reply_leave_nothing(
             await eventually(lambda: listener.connection_count == 0)
         porter.stop()
         await eventually(lambda: descriptors() <= before + 1)
+
+    run(loop_factory, story())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_is_asked_for_and_however_it_is_read_the_order_is_kept(
+    loop_factory: LoopFactory, tmp_path: Any, seed: int
+) -> None:
+    chance = random.Random(seed)
+    kinds = [b"0 0", b"0 0", b"0 0", b"1 500", b"2 9000", b"3 40000", b"6 60000", LONG, b"100 60000"]
+
+    async def story() -> None:
+        porter = new_porter()
+        handler = Slices(tmp_path, Given)
+        handler.file.sendable = lambda position, length: (
+            None if chance.random() < 0.005 else handler.file._file.sendable(position, length)
+        )
+
+        async def read(client: Client, wanted: list[bytes], is_slow: bool) -> None:
+            for one in wanted:
+                if is_slow and chance.random() < 0.2:
+                    await asyncio.sleep(chance.random() / 100)
+                await handler.check(client, one)
+
+        async with listening(handler, porter=porter) as listener:
+            readers, clients = [], []
+            for number in range(24):
+                own = socket.socket()
+                if number % 3 == 0:
+                    own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 8192)
+                own.setblocking(False)
+                await asyncio.get_running_loop().sock_connect(own, listener.address)
+                client = Client(*await asyncio.open_connection(sock=own, limit=chance.choice([4096, 2**20])))
+                clients.append(client)
+                wanted = [chance.choice(kinds) for _ in range(25)]
+                readers.append(asyncio.create_task(read(client, wanted, number % 3 == 1)))
+                client.send(*wanted)
+            await asyncio.gather(*readers)
+            await close_all(clients)
+        porter.stop()
 
     run(loop_factory, story())
