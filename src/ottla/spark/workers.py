@@ -21,10 +21,12 @@ def is_worker() -> bool:
 def keep_memory() -> None:
     """Have the buffers of fetches and columns come from memory that was used before, once in a process.
 
+    It comes before the thread of the event loop, which makes most of them, and would have heaps of its own otherwise.
+
     >>> keep_memory()
     """
     if is_worker():
-        keep_freed_memory(KEPT_BYTES)
+        keep_freed_memory(KEPT_BYTES, in_one_heap=True)
 
 
 _seen = {"modules": 0}
