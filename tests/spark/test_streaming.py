@@ -12,10 +12,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from ottla import sync
+from ottla.client.cluster import Cluster
 from ottla.client.types import TopicPartition
-from ottla.spark.offsets import START_KEY
+from ottla.ports import SystemClock
+from ottla.spark import stream_reader
+from ottla.spark.offsets import START_KEY, Offsets
 from ottla.spark.options import SourceOptions
+from ottla.spark.planning import plan_micro_batch
 from ottla.spark.schema import source_schema
+from ottla.spark.splitting import Ranges
 from ottla.spark.stream_reader import StreamReader
 
 NewTopicName = Callable[..., str]
@@ -294,6 +299,16 @@ def test_a_streaming_query_has_no_end(stream: Stream, new_topic: NewTopicName) -
 # What Spark asks of the reader, without Spark.
 
 
+class ShiftedClock(SystemClock):
+    """Time that passes faster if told to."""
+
+    passed_s = 0.0
+
+    def monotonic(self) -> float:
+        """Seconds that never go back."""
+        return time.monotonic() + self.passed_s
+
+
 def test_the_first_batch_remembers_where_the_query_began_unless_that_can_be_found_again(
     options: dict[str, str], new_topic: NewTopicName, fill: Fill
 ) -> None:
@@ -321,3 +336,47 @@ def test_the_first_batch_remembers_where_the_query_began_unless_that_can_be_foun
     begun = earliest.initialOffset()
     assert earliest.latestOffset(begun, earliest.getDefaultReadLimit()) == {topic: {"0": 6}}
     assert earliest.partitions({topic: {"0": 6}}, {topic: {"0": 6}}) == []
+
+
+def test_a_batch_is_planned_while_spark_is_busy_and_anew_if_that_was_long_ago(
+    options: dict[str, str], new_topic: NewTopicName, fill: Fill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = new_topic()
+    fill(topic, as_values(range(4)))
+    planned: list[Offsets] = []
+
+    async def plan(cluster: Cluster, options: SourceOptions, starts: Offsets, ends: Offsets) -> Ranges:
+        planned.append(ends)
+        return await plan_micro_batch(cluster, options, starts, ends)
+
+    monkeypatch.setattr(stream_reader, "plan_micro_batch", plan)
+    clock = ShiftedClock()
+    given = {**options, "subscribe": topic, "startingOffsets": "earliest", "maxOffsetsPerTrigger": "2"}
+    schema = source_schema(include_headers=False)
+    reader = StreamReader(SourceOptions.parse(given, streaming=True), schema, clock=clock)
+    start, limit = reader.initialOffset(), reader.getDefaultReadLimit()
+    whole = {topic: {"0": 4}}
+
+    def ask(start: dict[str, Any]) -> dict[str, Any]:
+        end = reader.latestOffset(start, limit)
+        assert reader.reportLatestOffset() == whole
+        return end
+
+    def tasks(start: dict[str, Any], end: dict[str, Any]) -> list[str]:
+        return list(map(repr, reader.partitions(start, end)))
+
+    end = ask(start)
+    assert tasks(start, end) == [f"{topic}-0 from 0 to 2"]
+    assert len(planned) == 1, "when it was known where the batch ends"
+    assert tasks(start, end) == [f"{topic}-0 from 0 to 2"]
+    assert len(planned) == 2, "a plan serves once"
+    ask(start)
+    assert tasks(start, whole) == [f"{topic}-0 from 0 to 4"]
+    assert planned[2:] == [{TopicPartition(topic, 0): 2}, {TopicPartition(topic, 0): 4}], "that was of another batch"
+    ask(start)
+    clock.passed_s += stream_reader.PLAN_LASTS_S
+    assert tasks(start, end) == [f"{topic}-0 from 0 to 2"]
+    assert len(planned) == 6, "topics may be others by now"
+    assert ask(whole) == whole
+    assert tasks(whole, whole) == []
+    assert len(planned) == 7, "nothing is looked at ahead where there is nothing new"

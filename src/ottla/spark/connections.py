@@ -9,7 +9,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 
 from ottla.client.cluster import Cluster
 from ottla.client.options import ClientOptions
-from ottla.sync.loop import Background, background
+from ottla.sync.loop import Background, Call, background
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -36,10 +36,22 @@ def connected(
     0
     """
 
+    return begun(options, function, *args, **kwargs).result()
+
+
+def begun(
+    options: ClientOptions,
+    function: Callable[Concatenate[Cluster, P], Awaitable[T]],
+    /,
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> Call[T]:
+    """The same, while the caller does something else: `result()` waits for what it gives."""
+
     async def work() -> T:
         return await function(shared_cluster(options), *args, **kwargs)
 
-    return background().call(work)
+    return background().begin(work)
 
 
 def shared_cluster(options: ClientOptions) -> Cluster:

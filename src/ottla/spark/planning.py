@@ -92,11 +92,20 @@ def losses_between(known: Mapping[TopicPartition, int], latest: Mapping[TopicPar
     return found
 
 
+def are_continued(starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> bool:
+    """Whether no partition is new or was created anew, so that reading goes on where it was."""
+    return not _anew(starts, ends)
+
+
+def _anew(starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]) -> list[TopicPartition]:
+    return [place for place, end in ends.items() if starts.get(place, end + 1) > end]
+
+
 async def find_beginnings(
     cluster: Cluster, starts: Mapping[TopicPartition, int], ends: Mapping[TopicPartition, int]
 ) -> Offsets:
     """Where to begin in each partition that there is: new ones, and those that were created anew, at the earliest."""
-    anew = [place for place, end in ends.items() if starts.get(place, end + 1) > end]
+    anew = _anew(starts, ends)
     earliest = await find_ends(cluster, dict.fromkeys(anew, EARLIEST))
     return {place: earliest.get(place, starts.get(place, 0)) for place in ends}
 

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future, wait
 from functools import partial
-from typing import ParamSpec, TypeVar
+from typing import Generic, ParamSpec, TypeVar
 
 from ottla.client.errors import ClientClosedError, IllegalStateError
 
@@ -67,34 +67,13 @@ class Background:
                 "a callback on the thread of the event loop called a client, and would wait for itself; have another "
                 "thread call it"
             )
-        answer: Future[T] = Future()
-        tasks: list[asyncio.Task[T]] = []
+        return Call(self, partial(function, *args, **kwargs)).result()
 
-        async def work() -> T:
-            return await function(*args, **kwargs)
-
-        # The coroutine is made on the loop, so that an interrupt before that leaves none that nobody has awaited.
-        def begin() -> None:
-            task = self.loop.create_task(work())
-            tasks.append(task)
-            task.add_done_callback(partial(_pass_on, answer))
-
-        def give_up() -> None:
-            for task in tasks:
-                task.cancel()
-            if not tasks:
-                answer.cancel()
-
-        try:
-            self.wake(begin)
-            while not answer.done():
-                wait([answer], LOOK_UP_SECONDS)
-            return answer.result()
-        except BaseException:
-            if not answer.done() and self.is_alive:
-                self.loop.call_soon_threadsafe(give_up)
-                wait([answer], CANCEL_SECONDS)
-            raise
+    def begin(self, function: Callable[P, Awaitable[T]], /, *args: P.args, **kwargs: P.kwargs) -> "Call[T]":
+        """Have the loop run a coroutine function, while the caller does something else."""
+        call = Call(self, partial(function, *args, **kwargs))
+        call.begin()
+        return call
 
     def ask(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> T:
         """What a plain function gives on the loop's thread, for state that only the loop may touch."""
@@ -142,6 +121,52 @@ class Background:
             self.loop.run_until_complete(self.loop.shutdown_asyncgens())
         finally:
             self.loop.close()
+
+
+class Call(Generic[T]):
+    """Something that an event loop on another thread is asked to do, and what comes of it."""
+
+    def __init__(self, background: Background, function: Callable[[], Awaitable[T]]) -> None:
+        self._background = background
+        self._function = function
+        self._answer: Future[T] = Future()
+        self._task: asyncio.Task[T] | None = None
+        self._has_begun = False
+
+    def begin(self) -> None:
+        """Have the loop do it soon, if it was not told yet."""
+        if not self._has_begun:
+            self._has_begun = True
+            self._background.wake(self._make_task)
+
+    def result(self) -> T:
+        """What it gives, once it does. Interrupting the wait cancels it."""
+        answer = self._answer
+        try:
+            self.begin()
+            while not answer.done():
+                wait([answer], LOOK_UP_SECONDS)
+            return answer.result()
+        except BaseException:
+            if not answer.done() and self._background.is_alive:
+                self._background.loop.call_soon_threadsafe(self._give_up)
+                wait([answer], CANCEL_SECONDS)
+            raise
+
+    # On the loop. The coroutine is made there, so that an interrupt before that leaves none that nobody has awaited.
+
+    async def _work(self) -> T:
+        return await self._function()
+
+    def _make_task(self) -> None:
+        self._task = self._background.loop.create_task(self._work())
+        self._task.add_done_callback(partial(_pass_on, self._answer))
+
+    def _give_up(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        else:
+            self._answer.cancel()
 
 
 _lock = threading.Lock()
