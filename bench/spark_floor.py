@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from ottla import TopicPartition
 from ottla.spark.java_socket import FromJava
 from ottla.spark.parallelism import cores
-from ottla.spark.reading import Task, tasks_of
+from ottla.spark.reading import Task, pieces_of, tasks_of
 from ottla.spark.schema import arrow_schema, source_schema
 from ottla.spark.splitting import Range, split
 from ottla.spark.workers import spare_garbage_collector
@@ -24,7 +24,7 @@ from ottla.spark.workers import spare_garbage_collector
 TOPIC = "bench-1"
 KEY = b"123456"
 FETCH_BYTES = 4 * 2**20
-"""What Ottla fetches from a partition at a time, which becomes one Arrow batch."""
+"""What Ottla fetches from a partition at a time, which becomes one Arrow batch, handed out in pieces."""
 RECORD_BYTES = 16
 """What a record of the bench has in a topic besides its value: the key, lengths, a timestamp."""
 
@@ -85,7 +85,7 @@ class Floor(FromJava):
         batch = ready_batch(self._shape.value_bytes)
         for one in partition.ranges:
             for start in range(one.start, one.end, batch.num_rows):
-                yield batch.slice(0, one.end - start)
+                yield from pieces_of(batch.slice(0, one.end - start))
         spare_garbage_collector()
 
 

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 BUFFER_BYTES = 32 * 2**20
 """What a task fetches ahead of Spark."""
 
+PIECE_BYTES = 2**20
+"""About how much Java gets at a time. It takes in a batch as a whole before it looks at the first row: of a large one
+the rows are out of the processor's caches by then, and there is nothing to do for it until all of that has come."""
+
 
 @dataclass(frozen=True)
 class Task(InputPartition):
@@ -46,7 +50,7 @@ def read_task(task: Task, options: SourceOptions, schema: StructType) -> "Iterat
 
     try:
         while (batch := loop.call(next_batch)) is not None:
-            yield shape.fit(batch)
+            yield from pieces_of(shape.fit(batch))
     finally:
         loop.call(batches.aclose)
         spare_garbage_collector()
@@ -107,6 +111,20 @@ class _Shape:
                 array = _null_if_empty(array, field.type)
             arrays.append(array if array.type.equals(field.type) else array.cast(field.type))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def pieces_of(batch: "pa.RecordBatch") -> "Iterator[pa.RecordBatch]":
+    """The same rows, in pieces of about PIECE_BYTES, or of one row that is larger.
+
+    >>> import pyarrow
+    >>> rows = pyarrow.record_batch({"value": [bytes(600_000)] * 5})
+    >>> [piece.num_rows for piece in pieces_of(rows)]
+    [2, 2, 1]
+    """
+    count = -(-batch.nbytes // PIECE_BYTES)
+    rows = max(1, -(-batch.num_rows // max(1, count)))
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)
 
 
 def _null_if_empty(headers: "pa.ListArray", kind: "pa.DataType") -> "pa.ListArray":
