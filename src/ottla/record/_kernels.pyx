@@ -13,7 +13,7 @@ from cpython.ref cimport Py_INCREF
 from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcpy, memmove
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
@@ -43,6 +43,10 @@ cdef enum:
     # Arrow's views of binary values, and the longest value that is in its view.
     VIEW_BYTES = 16
     INLINE_BYTES = 12
+    # Where a value is, and how long, until it is moved.
+    PLACE_BYTES = 8
+    # Values stay in the bytes that they came from if only one part of these in so many is something else.
+    KEPT_PARTS = 4
 
 # The header of a batch: where what its checksum covers begins, and a bit of its attributes.
 cdef enum:

@@ -4,6 +4,9 @@ cdef struct Sink:
     bint present
     # Whether values stay where they are: a view of each then stands where offsets do otherwise.
     bint is_view
+    # Whether only the places of values are noted, 8 bytes each: they are moved together later.
+    bint is_placed
+    uint8_t* places
     Bytes base
     int32_t source
     uint8_t* validity
@@ -27,10 +30,11 @@ cdef struct Arrays:
 
 
 cdef inline void copy(uint8_t* target, Bytes data, int64_t length, int64_t room) noexcept nogil:
-    """Copy bytes. Up to `room` bytes may be read and written, which saves short ones the call of a function."""
+    """Copy bytes. Up to `room` bytes may be read and written, which saves short ones the call of a function. The target
+    may be what is before the bytes, at a distance of a step at least."""
     cdef int64_t at = 0
     if length > SHORT_BYTES or length + STEP_BYTES > room:
-        memcpy(target, data, length)
+        memmove(target, data, length)
         return
     while at < length:
         memcpy(target + at, data + at, STEP_BYTES)
@@ -49,6 +53,30 @@ cdef inline void put_view(uint8_t* place, Bytes base, int32_t source, Bytes data
     elif length > 0:
         memcpy(&view[1], data, length)
     memcpy(place, view, VIEW_BYTES)
+
+
+cdef inline void put_place(uint8_t* place, int64_t at, int64_t length) noexcept nogil:
+    """Note where in a source a value is."""
+    cdef int32_t found[2]
+    found[0], found[1] = <int32_t>at, <int32_t>filled(length)
+    memcpy(place, found, PLACE_BYTES)
+
+
+cdef void settle(Sink* sink, int64_t first, int64_t size) noexcept nogil:
+    """Move the values from row `first` on, whose places were noted, to the end of those before them, in a source of so
+    many bytes. Each comes to lie before where it was, by the header of a batch and more: nothing is overwritten that
+    is still to be moved."""
+    cdef int32_t* ends = <int32_t*>sink.offsets
+    cdef uint8_t* target = sink.data
+    cdef int64_t used = sink.used, row
+    cdef int32_t place[2]
+    for row in range(first, sink.rows):
+        memcpy(place, sink.places + PLACE_BYTES * row, PLACE_BYTES)
+        if place[1] > 0:
+            copy(target + used, sink.base + place[0], place[1], size - place[0])
+            used += place[1]
+        ends[row + 1] = <int32_t>used
+    sink.used = used
 
 
 cdef inline int put_binary(Sink* sink, Bytes data, int64_t length, int64_t readable) noexcept nogil:
@@ -70,6 +98,10 @@ cdef inline int put_binary(Sink* sink, Bytes data, int64_t length, int64_t reada
         flags[0] = flags[0] & (bit - 1) | bit
     if sink.is_view:
         put_view(sink.offsets + VIEW_BYTES * sink.rows, sink.base, sink.source, data, length)
+        sink.rows += 1
+        return 0
+    if sink.is_placed:
+        put_place(sink.places + PLACE_BYTES * sink.rows, data - sink.base, length)
         sink.rows += 1
         return 0
     if length > 0:
@@ -163,6 +195,10 @@ cdef int64_t fill_usual(
                 put_view(
                     value.offsets + VIEW_BYTES * row, value.base, value.source, data + record.value_at,
                     record.value_length,
+                )
+            elif value.is_placed:
+                put_place(
+                    value.places + PLACE_BYTES * row, data + record.value_at - value.base, record.value_length
                 )
             else:
                 if record.value_length > 0:
@@ -303,16 +339,26 @@ cdef bint plain_at(
     return True
 
 
+cdef bint is_most_of(int64_t size, view) except -1:
+    """Whether so many bytes are worth to keep all in memory that the view is of."""
+    return KEPT_PARTS * size >= (KEPT_PARTS - 1) * memoryview(view.obj).nbytes
+
+
 @cython.final
 cdef class BinaryBuffers:
-    """The growing arrays of one variable-width column; of views, and where they point to, if it is one of those."""
+    """The growing arrays of one variable-width column; of views, and where they point to, if it is one of those; or of
+    values that are moved together in the very bytes that they come from."""
 
     cdef Sink sink
     cdef bytearray validity
     cdef bytearray offsets
     cdef bytearray data
+    cdef bytearray places
     cdef list sources
     cdef object last_source
+    cdef Held ground
+    cdef object ground_view
+    cdef int64_t ground_at
 
     def __cinit__(self, bint present, bint is_view=False):
         self.sink.present = present
@@ -327,6 +373,38 @@ cdef class BinaryBuffers:
         self.data = bytearray()
         self.sources = []
         self.last_source = None
+        self.leave_ground()
+        return 0
+
+    cdef int leave_ground(self) except -1:
+        self.sink.is_placed = False
+        self.sink.places = NULL
+        self.places = bytearray()
+        self.ground = self.ground_view = None
+        self.ground_at = 0
+        return 0
+
+    cdef int settle_in(self, data, Held held, view, int64_t at, int64_t end) except -1:
+        """Have the values of these bytes be moved together there, if those before them were too, or are none, and what
+        would be kept in memory for them is not much more."""
+        if self.sink.is_placed and self.last_source is data:
+            return 0
+        self.move_out()
+        if not self.sink.present or self.sink.is_view or self.sink.rows or view.readonly or held.size > INT32_MAX:
+            return 0
+        if is_most_of(end - at, view):
+            self.last_source, self.ground, self.ground_view, self.ground_at = data, held, view, at
+            self.sink.is_placed = True
+            self.sink.base = held.data
+        return 0
+
+    cdef int move_out(self) except -1:
+        """Copy what was moved together, so that values of other bytes can follow it."""
+        if self.sink.is_placed:
+            self.data = PyByteArray_FromStringAndSize(<char*>self.ground.data + self.ground_at, self.sink.used)
+            self.sink.base = NULL
+            self.last_source = None
+            self.leave_ground()
         return 0
 
     cdef int point_to(self, data, Held held) except -1:
@@ -355,11 +433,18 @@ cdef class BinaryBuffers:
             self.sink.capacity = INT64_MAX
             return 0
         grow(self.offsets, 4 * (self.sink.rows + rows + 1))
-        grow(self.data, self.sink.used + size)
         self.sink.validity = storage(self.validity)
         self.sink.offsets = storage(self.offsets)
-        self.sink.data = storage(self.data)
         self.sink.row_capacity = min(<int64_t>len(self.validity) * 8, <int64_t>len(self.offsets) // 4 - 1)
+        if self.sink.is_placed:
+            grow(self.places, PLACE_BYTES * (self.sink.rows + rows))
+            self.sink.places = storage(self.places)
+            self.sink.row_capacity = min(self.sink.row_capacity, <int64_t>len(self.places) // PLACE_BYTES)
+            self.sink.data = <uint8_t*>self.ground.data + self.ground_at
+            self.sink.capacity = INT64_MAX
+            return 0
+        grow(self.data, self.sink.used + size)
+        self.sink.data = storage(self.data)
         self.sink.capacity = len(self.data)
         return 0
 
@@ -374,7 +459,12 @@ cdef class BinaryBuffers:
         if self.sink.is_view:
             PyByteArray_Resize(self.offsets, VIEW_BYTES * rows)
             column = types.ViewColumn(rows, validity, self.offsets, tuple(self.sources))
+        elif self.sink.is_placed and is_most_of(self.sink.used, self.ground_view):
+            PyByteArray_Resize(self.offsets, 4 * (rows + 1))
+            data = self.ground_view[self.ground_at : self.ground_at + self.sink.used]
+            column = types.BinaryColumn(rows, validity, self.offsets, data)
         else:
+            self.move_out()
             PyByteArray_Resize(self.offsets, 4 * (rows + 1))
             PyByteArray_Resize(self.data, self.sink.used)
             column = types.BinaryColumn(rows, validity, self.offsets, self.data)
@@ -471,6 +561,7 @@ cdef class Columns:
         self.check_idle()
         self.busy = True
         try:
+            self.value.move_out()
             self.reserve(count, held.size)
             self.value.point_to(data, held)
             if self.add(
@@ -492,6 +583,7 @@ cdef class Columns:
         checksum=None,
         int64_t start=INT64_MIN,
         int64_t stop=INT64_MAX,
+        bint consume=False,
     ):
         """Add the records, with offsets in [start, stop), of the batches from byte `at` on, up to the first batch that
         is special; return where that is, the offset after the batches before it and their last leader epoch.
@@ -500,11 +592,14 @@ cdef class Columns:
         compression at least; one that is broken, in its checksum too if a function for it is given; one of an old
         format; and one with which there would be more than so many bytes or rows. What it is that is special is not
         said: whoever looks at the batch by itself will see.
+
+        With `consume` nobody else needs the bytes of batches that were taken, if they can be written to: instead of
+        being copied, values are moved together there. Batches of which only some records are wanted stay whole.
         """
         cdef Held held = hold(data)
         cdef Trouble trouble
         cdef Plain batch
-        cdef int64_t end, next_offset = 0, rows = 0
+        cdef int64_t end, before, next_offset = 0, rows = 0
         cdef int32_t epoch = -1
         if at < 0 or at > held.size:
             raise IndexError(f"position {at} is outside the {held.size} bytes")
@@ -523,6 +618,10 @@ cdef class Columns:
                 if batch.next_offset >= stop:
                     break
             if end > at:
+                if consume:
+                    self.value.settle_in(data, held, view, at, end)
+                else:
+                    self.value.move_out()
                 self.reserve(rows, end - at)
                 self.value.point_to(data, held)
             while at < end:
@@ -533,11 +632,18 @@ cdef class Columns:
                 if batch.next_offset > start:
                     if checksum is not None and checksum(view[at + CHECKED_AT : batch.end]) != batch.crc:
                         break
+                    if self.value.sink.is_placed and (batch.base_offset < start or batch.next_offset > stop):
+                        self.value.move_out()
+                        self.reserve(rows + batch.count, end - at)
+                    before = self.gathered
                     if self.add(
                         held.data + at + HEADER_BYTES, batch.end - at - HEADER_BYTES, batch.count, batch.base_offset,
                         batch.base_timestamp, batch.appended, batch.max_timestamp, start, stop, &trouble,
                     ) < 0:
                         break
+                    if self.value.sink.is_placed:
+                        with nogil:
+                            settle(&self.value.sink, before, held.size)
                 at, next_offset, epoch = batch.end, batch.next_offset, batch.leader_epoch
         finally:
             self.busy = False

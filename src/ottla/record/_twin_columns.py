@@ -166,6 +166,7 @@ class Columns:
         checksum: Callable[[memoryview], int] | None = None,
         start: int = SMALLEST_INT64,
         stop: int = LARGEST_INT64,
+        consume: bool = False,
     ) -> tuple[int, int, int]:
         """Add the records, with offsets in [start, stop), of the batches from byte `at` on, up to the first batch that
         is special; return where that is, the offset after the batches before it and their last leader epoch.
@@ -174,6 +175,9 @@ class Columns:
         compression at least; one that is broken, in its checksum too if a function for it is given; one of an old
         format; and one with which there would be more than so many bytes or rows. What it is that is special is not
         said: whoever looks at the batch by itself will see.
+
+        With `consume` nobody else needs the bytes of batches that were taken, if they can be written to: instead of
+        being copied, values may be moved together there. Batches of which only some records are wanted stay whole.
         """
         view = view_of(data)
         if not 0 <= at <= len(view):

@@ -11,7 +11,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder as Aiokafk
 from hypothesis import strategies as st
 
 from ottla.record import _twin as twin
-from ottla.record.kernels import Record, ViewColumn
+from ottla.record.kernels import BinaryColumn, Record, ViewColumn
 from ottla.wire.errors import EncodeError, ProtocolError
 
 with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
@@ -83,11 +83,14 @@ def outcome(call: Callable[[], Any]) -> Any:
     return [plain(record) for record in result] if isinstance(result, list) else result
 
 
-def values_seen(column: ViewColumn) -> list[bytes | None]:
-    """What the views of a column show, as Arrow reads them."""
-    buffers = [column.validity, column.views, *column.sources]
+def values_seen(column: BinaryColumn | ViewColumn) -> list[bytes | None]:
+    """What a column has, or what its views show, as Arrow reads them."""
+    if isinstance(column, ViewColumn):
+        kind, buffers = pa.binary_view(), [column.validity, column.views, *column.sources]
+    else:
+        kind, buffers = pa.binary(), [column.validity, column.offsets, column.data]
     known = [None if buffer is None else pa.py_buffer(buffer) for buffer in buffers]
-    array = pa.Array.from_buffers(pa.binary_view(), column.length, known)
+    array = pa.Array.from_buffers(kind, column.length, known)
     array.validate(full=True)
     found: list[bytes | None] = array.to_pylist()
     return found

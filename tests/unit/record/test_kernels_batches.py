@@ -85,6 +85,108 @@ def test_nothing_is_held_of_which_no_batch_was_taken(kernel: Any) -> None:
     assert columns.finish().value.sources == ()
 
 
+@each_kernel
+@given(runs=st.lists(some_fields, min_size=1, max_size=4), spare=st.integers(0, 400), views=st.booleans())
+def test_bytes_that_may_be_overwritten_give_the_same_columns(
+    kernel: Any, runs: list[list[Fields]], spare: int, views: bool
+) -> None:
+    data = b"".join(build_batch(records_of(run, 100 * number)) for number, run in enumerate(runs))
+    frame, first = bytearray(data + bytes(spare)), Batch(data).size
+    usual, consuming = kernel.Columns(views=views), kernel.Columns(views=views)
+    part = memoryview(frame)[: len(data)]
+    for at, max_bytes in ((0, first), (first, EVERY)):
+        ended = usual.extend_batches(data, at, max_bytes, EVERY, MASK, 0, crc32c)
+        assert consuming.extend_batches(part, at, max_bytes, EVERY, MASK, 0, crc32c, consume=True) == ended
+    expected, found = usual.finish(), consuming.finish()
+    if views:
+        assert values_seen(found.value) == values_seen(expected.value)
+    else:
+        assert found == expected
+    assert frame[len(data) :] == bytes(spare)
+
+
+def large(*offsets: int) -> bytes:
+    return build_batch([Record(offset, 1, b"k", b"%d" % (offset % 10) * 999) for offset in offsets])
+
+
+LARGE = large(0, 1, 2) + large(3, 4, 5)
+LARGE_VALUES = [b"%d" % number * 999 for number in range(6)]
+
+
+@needs_compiled
+def test_large_values_stay_in_bytes_that_may_be_overwritten() -> None:
+    frame = bytearray(LARGE)
+    columns = compiled.Columns()
+    columns.extend_batches(memoryview(frame), 0, EVERY, EVERY, MASK, 0, crc32c, consume=True)
+    found = columns.finish().value
+    assert found.data.obj is frame
+    assert bytes(found.data) == b"".join(LARGE_VALUES)
+    # The object begins anew, and remembers nothing of where it was.
+    columns.extend_batches(LARGE, 0, EVERY, EVERY, MASK, 0, crc32c)
+    assert values_seen(columns.finish().value) == LARGE_VALUES
+    assert bytes(found.data) == b"".join(LARGE_VALUES)
+
+
+@needs_compiled
+@pytest.mark.parametrize("kind", ["read-only", "a part of more", "mostly something else"])
+def test_values_are_copied_where_they_cannot_stay(kind: str) -> None:
+    columns = compiled.Columns()
+    data = build_batch([Record(0, 1, bytes(999), b"v")]) if kind == "mostly something else" else LARGE
+    frame = bytearray(data + bytes(len(data) if kind == "a part of more" else 0))
+    part = memoryview(frame)[: len(data)]
+    if kind == "read-only":
+        part = part.toreadonly()
+    columns.extend_batches(part, 0, EVERY, EVERY, MASK, 0, crc32c, consume=True)
+    found = columns.finish().value
+    assert values_seen(found) == ([b"v"] if kind == "mostly something else" else LARGE_VALUES)
+    assert isinstance(found.data, bytearray)
+    assert found.data is not frame
+    if kind != "mostly something else":
+        assert frame[: len(data)] == data
+
+
+@each_kernel
+@pytest.mark.parametrize("wanted", [{"start": 4}, {"stop": 5}, {"start": 1, "stop": 5}])
+def test_a_batch_of_which_only_some_records_are_wanted_stays_whole(kernel: Any, wanted: dict[str, int]) -> None:
+    frame = bytearray(LARGE)
+    columns = kernel.Columns()
+    end, _, _ = columns.extend_batches(memoryview(frame), 0, EVERY, EVERY, MASK, 0, crc32c, consume=True, **wanted)
+    assert values_seen(columns.finish().value) == LARGE_VALUES[wanted.get("start", 0) : wanted.get("stop", 6)]
+    second = len(large(0, 1, 2))
+    assert end == len(LARGE)
+    if "stop" in wanted:
+        assert frame[second:] == LARGE[second:]
+    if wanted.get("start") == 1:
+        assert frame == LARGE
+
+
+@each_kernel
+@pytest.mark.parametrize("check", [crc32c, None])
+def test_a_batch_that_is_broken_stays_as_it_was(kernel: Any, check: Any) -> None:
+    second = len(large(0, 1, 2))
+    data = LARGE[:-1] + b"\x7e"
+    frame = bytearray(data)
+    columns = kernel.Columns()
+    assert columns.extend_batches(memoryview(frame), 0, EVERY, EVERY, MASK, 0, check, consume=True)[0] == second
+    assert frame[second:] == data[second:]
+    assert values_seen(columns.finish().value) == LARGE_VALUES[:3]
+
+
+@each_kernel
+@pytest.mark.parametrize("follows", ["a section", "other batches", "batches that must stay"])
+def test_values_of_other_bytes_follow_those_that_were_moved_together(kernel: Any, follows: str) -> None:
+    frame, other = bytearray(LARGE), bytearray(large(6, 7, 8))
+    columns = kernel.Columns()
+    columns.extend_batches(memoryview(frame), 0, EVERY, EVERY, MASK, 0, crc32c, consume=True)
+    if follows == "a section":
+        single = Batch(other)
+        columns.extend(single.section(), single.count, single.base_offset, single.base_timestamp)
+    else:
+        columns.extend_batches(memoryview(other), 0, EVERY, EVERY, MASK, 0, crc32c, consume=follows == "other batches")
+    assert values_seen(columns.finish().value) == [*LARGE_VALUES, *(b"%d" % number * 999 for number in (6, 7, 8))]
+    assert other == large(6, 7, 8)
+
+
 SPECIAL: dict[str, tuple[bytes, dict[str, Any]]] = {
     "compressed": (batch(4, codec=Codec.ZSTD), {}),
     "a marker": (

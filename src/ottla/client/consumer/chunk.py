@@ -103,7 +103,16 @@ class Chunk:
             mask |= TRANSACTIONAL
         attributes = LOG_APPEND_TIME if append_time else 0
         end, next_offset, epoch = columns.extend_batches(
-            self.data, self._at, max_bytes, max_rows, mask, attributes, checksum, start_offset, stop_offset
+            self.data,
+            self._at,
+            max_bytes,
+            max_rows,
+            mask,
+            attributes,
+            checksum,
+            start_offset,
+            stop_offset,
+            consume=True,
         )
         size, self._at = end - self._at, end
         return (size, next_offset, epoch) if size else None

@@ -19,7 +19,12 @@ def batch(*offsets: int, epoch: int = 0, **options: object) -> bytes:
 
 def chunk(*parts: bytes, aborted: Iterable[AbortedTransaction] = ()) -> Chunk:
     """What a fetch brought."""
-    data = memoryview(b"".join(parts))
+    return received(b"".join(parts), aborted)
+
+
+def received(frame: bytes | bytearray, aborted: Iterable[AbortedTransaction] = ()) -> Chunk:
+    """The same, in the buffer that it was received into."""
+    data = memoryview(frame)
     extent = extent_of(data)
     assert extent is not None
     return Chunk(data, extent, aborted)

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ottla import native
 from ottla.client.consumer import arrow, gathering
 from ottla.client.consumer.arrow import COLUMNS, SHARED_ROWS, ArrowDecoder
 from ottla.client.consumer.chunk import Chunk
@@ -20,7 +21,7 @@ from ottla.record import Batch, Codec, Record, build_batch, build_end_marker
 from ottla.record.legacy import build_message_set
 from ottla.wire.api.fetch import AbortedTransaction
 
-from .fetched import batch, chunk, state_with
+from .fetched import batch, chunk, received, state_with
 
 
 def marker(offset: int) -> bytes:
@@ -328,3 +329,31 @@ def test_rows_are_those_of_the_objects_however_bytes_are_mixed_and_taken(
     objects = [record._asdict() for record in objects_of(same)]
     assert found == [{name: record[name] for name in decoder.schema.names} for record in objects]
     assert (state.position, state.leader_epoch) == (same.position, same.leader_epoch)
+
+
+def test_tables_stay_as_they_are_while_the_rest_of_a_reply_is_moved_together() -> None:
+    values = [b"%d" % number * 2000 for number in range(8)]
+    data = b"".join(
+        build_batch([Record(offset, 1, None, values[offset]) for offset in (first, first + 1)])
+        for first in (0, 2, 4, 6)
+    )
+    frame = bytearray(data)
+    state = state_with(received(frame))
+    views, copies = ArrowDecoder(["value"], zero_copy=True), ArrowDecoder(["value"])
+    # Three rows end within a batch, of which the rest is for the next call.
+    steps = [(views, 3), (copies, 2), (views, 1), (copies, None)]
+    taken = [decoder.take(state, max_rows) for decoder, max_rows in steps]
+    found = [value for parts in taken for part in parts for value in part.column("value").to_pylist()]
+    assert found == values
+    assert all(part.validate(full=True) is None for parts in taken for part in parts)
+
+
+def test_values_of_a_whole_reply_are_where_they_were_received() -> None:
+    if native.load_compiled("ottla.record._kernels") is None:
+        pytest.skip("the compiled kernels were not built")
+    frame = bytearray(build_batch([Record(offset, 1, None, bytes([offset]) * 5000) for offset in range(9)]))
+    (part,) = ArrowDecoder(["value"]).take(state_with(received(frame)))
+    values = part.column("value")
+    start = pa.py_buffer(frame).address
+    assert start <= values.buffers()[2].address < start + len(frame)
+    assert values.to_pylist() == [bytes([offset]) * 5000 for offset in range(9)]
