@@ -159,7 +159,7 @@ def test_a_range_to_the_end_of_the_log_leaves_no_fetch_behind_that_the_next_one_
 @pytest.mark.parametrize(
     ("given", "asked"),
     [
-        ({}, (4 * 2**20, 4 * 2**20)),
+        ({}, (8 * 2**20, 8 * 2**20)),
         ({"fetch_max_bytes": 2**20}, (2**20, 2**20)),
         ({"fetch_max_bytes": 2**20, "max_partition_fetch_bytes": 2**21}, (2**20, 2**21)),
     ],

@@ -26,7 +26,7 @@ SHORT_WAIT_MS = 50
 PARTITION_BYTES, REPLY_BYTES = 2**20, 50 * 2**20
 """Bytes of one partition in a reply, and of a reply, at most, unless the user says so."""
 
-PARTITION_BYTES_OF_COLUMNS, REPLY_BYTES_OF_COLUMNS = 4 * 2**20, 4 * 2**20
+PARTITION_BYTES_OF_COLUMNS, REPLY_BYTES_OF_COLUMNS = 8 * 2**20, 8 * 2**20
 """The same where whole columns are read. Each part of a reply costs about as much as a thousand rows of it, so they are
 larger; but replies that do not stay in the processor's caches cost more than that."""
 

@@ -11,12 +11,12 @@ from ottla.record.checksum import crc32c
 from ottla.record.kernels import ColumnBuffers, Columns, read_run_tuples
 from ottla.record.legacy import runs
 
-MAX_BYTES = 2**22
-"""How many bytes of batches are gathered together: larger arrays cost more in fresh memory than they save in calls."""
+MAX_BYTES = 2**23
+"""How many bytes of batches are gathered together: what a fetch brings as a rule, so that values can stay there."""
 
 ENOUGH_BYTES = MAX_BYTES // 2
 """From how many gathered bytes on no more is begun where as many rows are wanted as there are: the event loop stands
-still meanwhile, for about a quarter of a millisecond a megabyte. Less than what a fetch brings as a rule, so that
+still meanwhile, for about a tenth of a millisecond a megabyte. Less than what a fetch brings as a rule, so that
 that goes into one piece."""
 
 Part = tuple[ColumnBuffers, bool] | list[ConsumerRecord]

@@ -89,9 +89,9 @@ def test_when_all_room_is_taken_only_those_are_fetched_that_have_nothing() -> No
 
 def test_whole_columns_are_fetched_in_larger_parts_unless_the_user_says_how_large() -> None:
     assert FetchOptions().limits(of_columns=False) == (2**20, 50 * 2**20)
-    assert FetchOptions().limits(of_columns=True) == (4 * 2**20, 4 * 2**20)
+    assert FetchOptions().limits(of_columns=True) == (8 * 2**20, 8 * 2**20)
     assert FetchOptions(buffer_memory=2**20).limits(of_columns=True)[0] == 2**20
-    assert FetchOptions(max_partition_fetch_bytes=2**23).limits(of_columns=True) == (2**23, 2**23)
+    assert FetchOptions(max_partition_fetch_bytes=2**24).limits(of_columns=True) == (2**24, 2**24)
     given = FetchOptions(max_partition_fetch_bytes=7, fetch_max_bytes=9)
     assert given.limits(of_columns=False) == given.limits(of_columns=True) == (7, 9)
     plan = Plan(batches=9)
@@ -103,7 +103,7 @@ def test_whole_columns_are_fetched_in_larger_parts_unless_the_user_says_how_larg
 
     assert asyncio.run(asked()) == 2**20
     plan.subscription.reads_columns = True
-    assert asyncio.run(asked()) == 4 * 2**20
+    assert asyncio.run(asked()) == 8 * 2**20
 
 
 @pytest.mark.parametrize("reads_columns", [False, True])
