@@ -37,6 +37,13 @@ cdef extern from *:
     #define OTTLA_JOBS 1024
     /* How long the thread waits for a client that reads as fast as it can; less for one that let it wait in vain. */
     #define OTTLA_PATIENCE_US 2000
+    #if defined(__linux__)
+    #define OTTLA_LOOK_US 200
+    #else
+    #define OTTLA_LOOK_US 1000
+    #endif
+    /* How much of something heavy is sent before it is seen to whatever is light. */
+    #define OTTLA_STEP_BYTES 1048576
 
     typedef struct {
         int descriptor;
@@ -84,6 +91,8 @@ cdef extern from *:
 
     static ssize_t ottla_send(ottla_job *job) {
         size_t left = job->length - job->sent;
+        if (left > OTTLA_STEP_BYTES)
+            left = OTTLA_STEP_BYTES;
         if (job->data != NULL)
             return send(job->way->descriptor, job->data + job->sent, left,
                         MSG_DONTWAIT | MSG_NOSIGNAL | (job->more ? MSG_MORE : 0));
@@ -101,18 +110,29 @@ cdef extern from *:
     #endif
     }
 
+    static int ottla_look(struct pollfd *one) {
+    #if defined(__linux__)
+        struct timespec moment = {0, OTTLA_LOOK_US * 1000};
+        return ppoll(one, 1, &moment, NULL);
+    #else
+        return poll(one, 1, OTTLA_LOOK_US / 1000);
+    #endif
+    }
+
     /* Whether the socket has room again, which is waited for as long as nobody has anything light to carry. */
     static int ottla_room(ottla_carrier *self, ottla_way *way) {
         struct pollfd one = {way->descriptor, POLLOUT, 0};
         int waited_us = 0;
-        while (waited_us < way->patience_us && !ottla_has(&self->light)) {
-            if (poll(&one, 1, 1) > 0) {
-                way->patience_us = OTTLA_PATIENCE_US;
+        while (waited_us + OTTLA_LOOK_US <= way->patience_us && !ottla_has(&self->light)) {
+            if (ottla_look(&one) > 0) {
+                way->patience_us += OTTLA_LOOK_US;
+                if (way->patience_us > OTTLA_PATIENCE_US)
+                    way->patience_us = OTTLA_PATIENCE_US;
                 return 1;
             }
-            waited_us += 1000;
+            waited_us += OTTLA_LOOK_US;
         }
-        if (waited_us >= way->patience_us)
+        if (waited_us + OTTLA_LOOK_US > way->patience_us)
             way->patience_us /= 2;
         return 0;
     }
@@ -124,30 +144,35 @@ cdef extern from *:
         (void)rung;
     }
 
-    static void ottla_do(ottla_carrier *self, ottla_queue *queue, ottla_job *job) {
+    /* Whether it is done. Something heavy is done step by step. */
+    static int ottla_do(ottla_carrier *self, ottla_queue *queue, ottla_job *job) {
         ottla_way *way = job->way;
         if (job->data == NULL && job->file < 0) {
             close(way->descriptor);
             way->descriptor = -1;
-            return;
+            return 1;
         }
         while (!way->blocked && job->sent < job->length) {
             ssize_t sent = ottla_send(job);
-            if (sent >= 0)
+            if (sent >= 0) {
                 job->sent += (size_t)sent;
-            else if ((errno == EAGAIN || errno == EWOULDBLOCK) && queue == &self->heavy && ottla_room(self, way))
+                if (queue == &self->heavy && job->sent < job->length && ottla_has(&self->light))
+                    return 0;
+            } else if ((errno == EAGAIN || errno == EWOULDBLOCK) && queue == &self->heavy && ottla_room(self, way))
                 continue;
             else if (errno != EINTR)
                 way->blocked = 1;
         }
         if (!way->blocked && way->patience_us < OTTLA_PATIENCE_US)
             way->patience_us++;
+        return 1;
     }
 
     static void ottla_next(ottla_carrier *self, ottla_queue *queue) {
         ottla_job *job = &queue->jobs[queue->done % OTTLA_JOBS];
         int rings;
-        ottla_do(self, queue, job);
+        if (!ottla_do(self, queue, job))
+            return;
         rings = job->ends || job->sent < job->length;
         __atomic_store_n(&queue->done, queue->done + 1, __ATOMIC_RELEASE);
         if (rings)
@@ -310,7 +335,7 @@ cdef class Carrier:
         """Have bytes sent; False if there is too much to do already. Not while something heavy is posted for the lane."""
         if not data:
             return True
-        if self._native.light.posted - self._light_collected >= OTTLA_JOBS:
+        if self._native == NULL or self._native.light.posted - self._light_collected >= OTTLA_JOBS:
             return False
         self._add(&self._native.light, lane, data, NO_FILE, 0, PyBytes_GET_SIZE(data), False, False)
         lane._last_light = self._native.light.posted
@@ -319,8 +344,11 @@ cdef class Carrier:
     def post_heavy(self, Lane lane not None, list parts not None):
         """Have a reply sent of bytes and of files: each a tuple of whatever keeps it open, and its descriptor, position
         and length. False if there is too much to do already. `collect` tells when it is done."""
-        cdef ottla_queue* heavy = &self._native.heavy
+        cdef ottla_queue* heavy
         cdef Py_ssize_t count = len(parts), number
+        if self._native == NULL or not count:
+            return False
+        heavy = &self._native.heavy
         if heavy.posted - self._heavy_collected + count > OTTLA_JOBS:
             return False
         for number in range(count):
@@ -336,7 +364,7 @@ cdef class Carrier:
 
     def close(self, Lane lane not None):
         """Close a lane's socket once all that was posted for it is done; False if there is too much to do already."""
-        if self._native.heavy.posted - self._heavy_collected >= OTTLA_JOBS:
+        if self._native == NULL or self._native.heavy.posted - self._heavy_collected >= OTTLA_JOBS:
             return False
         self._add(&self._native.heavy, lane, None, NO_FILE, 0, 0, False, False)
         lane._last_heavy = self._native.heavy.posted
@@ -363,19 +391,23 @@ cdef class Carrier:
 
     def wake(self):
         """What was posted is to be done."""
-        ottla_wake(self._native)
+        if self._native != NULL:
+            ottla_wake(self._native)
 
     def collect(self):
         """Forget what is done, and tell of what there is something to say, in order: pairs of a lane and the bytes that
         its socket did not take, or a tuple as above of what it did not take of a file, or None where a heavy reply
         ends. None if there is nothing to say."""
+        cdef uint64_t light_done, heavy_done
         if self._native == NULL:
             return None
-        found = self._collect(&self._native.light, &self._light_collected, None)
-        return self._collect(&self._native.heavy, &self._heavy_collected, found)
+        # In this order: what was done of a lane's light jobs before a heavy one has to be seen with it.
+        heavy_done = ottla_done(&self._native.heavy)
+        light_done = ottla_done(&self._native.light)
+        found = self._collect(&self._native.light, &self._light_collected, light_done, None)
+        return self._collect(&self._native.heavy, &self._heavy_collected, heavy_done, found)
 
-    cdef object _collect(self, ottla_queue* queue, uint64_t* collected, object found):
-        cdef uint64_t done = ottla_done(queue)
+    cdef object _collect(self, ottla_queue* queue, uint64_t* collected, uint64_t done, object found):
         cdef ottla_job* job
         cdef Lane lane
         while collected[0] < done:

@@ -36,7 +36,11 @@ class Outlet:
         own = transport.get_extra_info("socket")
         if own is None or transport.get_extra_info("ssl_object") is not None or not hasattr(os, "sendfile"):
             return None
-        return cls(own, loop)
+        try:
+            return cls(own, loop)
+        except OSError:
+            # No descriptor is left.
+            return None
 
     def send(self, part: FileSlice, most: int) -> int | None:
         """Send the beginning of a slice, and say how much; 0 if the socket has no room, None if it must be read."""

@@ -65,6 +65,10 @@ class Sends(Protocol):
         """Look what is next."""
         ...
 
+    def fail(self, error: Exception) -> None:
+        """Close the connection: what was to be done for it cannot be done."""
+        ...
+
 
 class Porter:
     """The thread, and when to use it. One serves all connections of an event loop; `stop` ends it.
@@ -140,11 +144,17 @@ class Porter:
             if self._quiet >= QUIET_TURNS:
                 self.crowded = False
             for sender in waiting:
-                sender.write()
+                try:
+                    sender.write()
+                except Exception as error:  # noqa: BLE001 - whatever it is, this connection alone suffers
+                    sender.fail(error)
             return
         self._quiet = 0
         for sender in waiting:
-            sender.post()
+            try:
+                sender.post()
+            except Exception as error:  # noqa: BLE001
+                sender.fail(error)
         if self._carrier is not None:
             self._carrier.wake()
 
@@ -152,14 +162,26 @@ class Porter:
         """A way to a socket by the thread; None if there are too few descriptors for two of each connection."""
         if descriptor > self.most_descriptor:
             return None
-        if self._carrier is None:
-            reading, writing = os.pipe()
-            self._bell = reading, writing
-            os.set_blocking(reading, False)
-            os.set_blocking(writing, False)
-            self._carrier = self._compiled.Carrier(writing)
-            self._loop.add_reader(reading, self._rung)
-        return self._compiled.Lane(os.dup(descriptor), sender)
+        try:
+            if self._carrier is None:
+                self._start()
+            return self._compiled.Lane(os.dup(descriptor), sender)
+        except OSError:
+            # No descriptor is left, or no thread. Without them it goes as it always went.
+            return None
+
+    def _start(self) -> None:
+        bell = os.pipe()
+        try:
+            for end in bell:
+                os.set_blocking(end, False)
+            self._carrier = self._compiled.Carrier(bell[1])
+        except OSError:
+            for end in bell:
+                os.close(end)
+            raise
+        self._bell = bell
+        self._loop.add_reader(bell[0], self._rung)
 
     def post(self, lane: Any, data: bytes) -> bool:
         """Have bytes carried; False if there is too much to carry already."""
@@ -196,8 +218,8 @@ class Porter:
         lane.owner = None
         self.collect()
         if lane.outstanding and self._carrier is not None:
-            if not self._carrier.close(lane):
-                self.drain(lane)
+            # If there is too much to do for that, it closes when the last of its own was collected.
+            self._carrier.close(lane)
             self._carrier.wake()
 
     def forget(self, sender: Sends) -> None:
@@ -226,8 +248,12 @@ class Porter:
                 owner.take_back(FileSlice(file, position, length))
         # Only when all is noted: what follows may have more collected.
         for lane, _ in found:
-            if lane.owner is not None:
-                lane.owner.go_on()
+            owner = lane.owner
+            if owner is not None:
+                try:
+                    owner.go_on()
+                except Exception as error:  # noqa: BLE001
+                    owner.fail(error)
 
     def _rung(self) -> None:
         if self._bell is not None:

@@ -140,13 +140,13 @@ class Sender:
         return is_sent
 
     def _send(self, reply: list[Sendable]) -> bool:
-        if not (self._unsent or self._busy):
+        if not (self._unsent or self._returned or self._busy):
             if self._carry(reply):
                 return self._long < MOST_LONG
             if not self._long:
                 if self._lane is not None or self._aside:
                     self.settle()
-                if not (self._unsent or self._busy or _has_slices(reply)):
+                if not (self.is_sending or _has_slices(reply)):
                     write_all(self._transport, reply)
                     return not self._full
         # Behind what the porter gave back, if he did.
@@ -176,12 +176,11 @@ class Sender:
             if not self.is_sending:
                 self._transport.close()
 
-    def give_up(self) -> None:
-        """Close without what is still in line: something of it cannot be sent."""
+    def fail(self, error: Exception) -> None:
+        """Give up what is in line, since something of it cannot be sent, and say so."""
         self._unsent.clear()
-        self._returned.clear()
         self._busy = False
-        self.close()
+        self._when_failed(error)
 
     def drop(self) -> None:
         """Forget what is not sent, with the files it holds open."""
@@ -205,7 +204,7 @@ class Sender:
     def _carry(self, reply: list[Sendable]) -> bool:
         """Have the porter take a reply, if it is one for him."""
         porter = self._porter
-        if porter is None:
+        if porter is None or not reply:
             return False
         size = slices = 0
         for part in reply:
@@ -266,12 +265,12 @@ class Sender:
 
     def settle(self) -> None:
         """See to it that nothing is with the porter, and what was put aside with the transport, or else in line."""
-        aside, self._aside = self._aside, []
         lane, porter = self._lane, self._porter
         if lane is not None and porter is not None and lane.outstanding:
             porter.drain(lane)
-        if not aside:
+        if not self._aside:
             return
+        aside, self._aside = self._aside, []
         if self._unsent or self._returned or self._busy:
             self._unsent[:0] = aside[::-1]
         else:
@@ -352,7 +351,7 @@ class Sender:
                         return False
                     self._take(buffer, found)
                 except OSError as error:
-                    self._when_failed(error)
+                    self.fail(error)
                     return False
                 buffer = found
             ready.append(buffer)
@@ -401,7 +400,7 @@ class Sender:
             self._transport.abort()
             return 0
         except OSError as error:
-            self._when_failed(error)
+            self.fail(error)
             return 0
         self._under_way = sent is not None and sent < part.length
         if sent is None:
@@ -432,7 +431,7 @@ class Sender:
             found = reading.result()
             self._take(part, found)
         except OSError as error:
-            self._when_failed(error)
+            self.fail(error)
             return
         self._transport.write(found)
         self._continue()

@@ -428,7 +428,7 @@ class ServerConnection(asyncio.BufferedProtocol):
         self._finishing = True
         self._drop_requests()
         # Not abort: replies to earlier requests may be on their way.
-        self._sender.give_up()
+        self._sender.close()
 
     def _complain(self, of: object) -> None:
         self._listener.complaints.tell("closing the connection from %s: %s", self.peer, of, extra=self.identity)

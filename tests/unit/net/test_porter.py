@@ -1,6 +1,7 @@
 """Replies to a crowd, which a second thread sends: all of them, in order, to whom they belong."""
 
 import asyncio
+import errno
 import os
 import random
 import socket
@@ -13,6 +14,7 @@ from ottla.net import Reply, ServerConnection
 from ottla.net import porter as module
 from ottla.net.porter import MOST_BYTES, STREAK, Porter
 from ottla.ports import FileSlice, SystemDisk
+from ottla.wire.errors import ProtocolError
 from tests.waiting import eventually
 
 from .loops import LoopFactory, each_loop, run
@@ -232,6 +234,57 @@ def test_where_descriptors_are_few_nobody_gets_a_second_one(loop_factory: LoopFa
             assert porter.crowded
             assert descriptors() == before
             await close_all(clients)
+        porter.stop()
+
+    run(loop_factory, story())
+
+
+def test_without_any_descriptor_left_all_goes_as_it_always_went(
+    loop_factory: LoopFactory, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    async def story() -> None:
+        porter = new_porter()
+        handler = Slices(tmp_path)
+        async with listening(handler, porter=porter) as listener:
+            clients = await crowd_of(listener)
+            for missing in ("pipe", "dup", None):
+                if missing is not None:
+                    monkeypatch.setattr(os, missing, refuse)
+                for wanted in (b"0 0", b"0 0", LONG, b"0 0"):
+                    for client in clients:
+                        client.send(wanted)
+                    for client in clients:
+                        await handler.check(client, wanted)
+                monkeypatch.undo()
+            await close_all(clients)
+        porter.stop()
+
+    run(loop_factory, story())
+
+
+def test_what_was_asked_before_a_mistake_is_answered_whole(loop_factory: LoopFactory, tmp_path: Any) -> None:
+    async def story() -> None:
+        porter = new_porter()
+        handler = Slices(tmp_path)
+
+        def strict(connection: ServerConnection, frame: bytes | bytearray) -> Reply:
+            if frame == b"mistake":
+                raise ProtocolError("that makes no sense")
+            return handler(connection, frame)
+
+        async with listening(strict, porter=porter) as listener:
+            for wanted in ([LONG], [b"0 0"], [b"100 200000"]):
+                clients = await crowd_of(listener, 10)
+                for client in clients:
+                    client.send(*wanted, b"mistake", b"0 0")
+                for client in clients:
+                    for one in wanted:
+                        await handler.check(client, one)
+                    assert await client.left() == b""
+                await close_all(clients)
         porter.stop()
 
     run(loop_factory, story())
