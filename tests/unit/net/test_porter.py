@@ -5,12 +5,14 @@ import errno
 import os
 import random
 import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
 from ottla.native import load_compiled
-from ottla.net import Reply, ServerConnection
+from ottla.net import Listener, Reply, ServerConnection
 from ottla.net import porter as module
 from ottla.net.porter import MOST_BYTES, STREAK, Porter
 from ottla.ports import FileSlice, SystemDisk
@@ -36,6 +38,17 @@ async def crowd_of(listener: Any, count: int = CROWD) -> list[Client]:
     return [await Client.connect(listener) for _ in range(count)]
 
 
+@asynccontextmanager
+async def crowded(handler: Any, count: int = CROWD) -> AsyncIterator[tuple[Porter, Listener, list[Client]]]:
+    """A listener with a porter, and clients of it."""
+    porter = new_porter()
+    async with listening(handler, porter=porter) as listener:
+        clients = await crowd_of(listener, count)
+        yield porter, listener, clients
+        await close_all(clients)
+    porter.stop()
+
+
 async def close_all(clients: list[Client]) -> None:
     await asyncio.gather(*[client.close() for client in clients])
 
@@ -53,9 +66,7 @@ async def descriptors_at_rest() -> int:
 
 def test_everybody_in_a_crowd_gets_his_own_replies_in_order(loop_factory: LoopFactory) -> None:
     async def story() -> None:
-        porter = new_porter()
-        async with listening(echo, porter=porter) as listener:
-            clients = await crowd_of(listener)
+        async with crowded(echo) as (porter, _, clients):
             for turn in range(20):
                 for number, client in enumerate(clients):
                     client.send(*[f"{number} {turn} {part}".encode() for part in range(1 + number % 3)])
@@ -63,8 +74,6 @@ def test_everybody_in_a_crowd_gets_his_own_replies_in_order(loop_factory: LoopFa
                     for part in range(1 + number % 3):
                         assert await client.receive() == f"{number} {turn} {part}".encode()
             assert porter.crowded
-            await close_all(clients)
-        porter.stop()
 
     run(loop_factory, story())
 
@@ -102,9 +111,7 @@ def test_a_crowd_that_takes_its_time_is_none(loop_factory: LoopFactory) -> None:
 
 def test_a_crowd_is_over_when_few_are_left(loop_factory: LoopFactory) -> None:
     async def story() -> None:
-        porter = new_porter()
-        async with listening(echo, porter=porter) as listener:
-            clients = await crowd_of(listener)
+        async with crowded(echo) as (porter, _, clients):
             for client in clients:
                 client.send(b"hello")
             for client in clients:
@@ -113,8 +120,6 @@ def test_a_crowd_is_over_when_few_are_left(loop_factory: LoopFactory) -> None:
                 clients[0].send(b"and I")
                 assert await clients[0].receive() == b"and I"
             assert not porter.crowded
-            await close_all(clients)
-        porter.stop()
 
     run(loop_factory, story())
 
@@ -246,10 +251,8 @@ def test_without_any_descriptor_left_all_goes_as_it_always_went(
         raise OSError(errno.EMFILE, "too many open files")
 
     async def story() -> None:
-        porter = new_porter()
         handler = Slices(tmp_path)
-        async with listening(handler, porter=porter) as listener:
-            clients = await crowd_of(listener)
+        async with crowded(handler) as (_, _, clients):
             for missing in ("pipe", "dup", None):
                 if missing is not None:
                     monkeypatch.setattr(os, missing, refuse)
@@ -259,8 +262,6 @@ def test_without_any_descriptor_left_all_goes_as_it_always_went(
                     for client in clients:
                         await handler.check(client, wanted)
                 monkeypatch.undo()
-            await close_all(clients)
-        porter.stop()
 
     run(loop_factory, story())
 
@@ -300,9 +301,7 @@ def test_slices_of_files_and_small_replies_keep_their_order(loop_factory: LoopFa
         return [framed(frame)] if size is None else [b"\0\0\0\0", FileSlice(file, 0, size), framed(frame)]
 
     async def story() -> None:
-        porter = new_porter()
-        async with listening(answer, porter=porter) as listener:
-            clients = await crowd_of(listener)
+        async with crowded(answer) as (porter, _, clients):
             for turn in range(10):
                 wanted = [bytes([kind]) + b"%d" % turn for kind in b"xsylmxxs"]
                 for client in clients:
@@ -315,8 +314,6 @@ def test_slices_of_files_and_small_replies_keep_their_order(loop_factory: LoopFa
                             assert await client.reader.readexactly(size) == content[:size]
                         assert await client.receive() == one
             assert porter.crowded
-            await close_all(clients)
-        porter.stop()
 
     run(loop_factory, story())
 
@@ -356,10 +353,8 @@ LONG = b"40 20000"
 
 def test_long_replies_and_all_others_come_in_order(loop_factory: LoopFactory, tmp_path: Any) -> None:
     async def story() -> None:
-        porter = new_porter()
         handler = Slices(tmp_path)
-        async with listening(handler, porter=porter) as listener:
-            clients = await crowd_of(listener, 6)
+        async with crowded(handler, 6) as (_, _, clients):
             wanted = [LONG, LONG, LONG, b"0 0", b"1 9000", LONG, b"2 200000", b"0 0", b"5 100000", b"0 0", LONG] * 3
             for client in clients:
                 client.send(*wanted)
@@ -367,8 +362,6 @@ def test_long_replies_and_all_others_come_in_order(loop_factory: LoopFactory, tm
                 for client in clients:
                     await handler.check(client, one)
             assert handler.handled == len(wanted) * len(clients)
-            await close_all(clients)
-        porter.stop()
 
     run(loop_factory, story())
 
